@@ -21,6 +21,8 @@ from kcluster.controller.partitions.partitions import Partitions
 from kcluster.metadata.delta import MetadataDelta
 from kcluster.metadata.image import MetadataImage, TopicImage
 from kcluster.partition.epochs import EpochCache
+from kcluster.partition.log import retention
+from kcluster.partition.log.log import Log
 from kcluster.partition.log.segment import Segment
 from kcluster.partition.replica import Replica
 from kcluster.protocol import messages as m
@@ -277,6 +279,63 @@ def test_leader__that_waits_for_a_deletion_that_is_done(monkeypatch: pytest.Monk
     monkeypatch.setattr(Replica, "low_watermark", lambda _: -1)
     (found, *_) = texts(run(DELETED), "deletion-held-back")
     assert found.endswith(", but DeleteRecords still waits")
+
+
+def test_log__that_deletes_what_is_not_old(monkeypatch: pytest.MonkeyPatch) -> None:
+    story = DELETED.partition("steps:")[0]
+    assert run(story).passed
+    monkeypatch.setattr(retention, "_over_age", lambda *_: lambda *_: True)
+    (found, *_) = texts(run(story), "retention-hasty")
+    assert found.endswith("; retention.ms is 2000, retention.bytes is -1")
+
+
+LIMITED: str = DELETED.partition("steps:")[0].replace(
+    "retention.ms: 2000", "retention.ms: -1, retention.bytes: 20000"
+)
+
+
+def test_log__that_deletes_more_than_is_above_its_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert run(LIMITED).passed
+    sound = retention._over_size
+    monkeypatch.setattr(retention, "_over_size", lambda log, most: sound(log, most // 2))
+    (found, *_) = texts(run(LIMITED), "retention-hasty")
+    assert found.endswith("; retention.ms is -1, retention.bytes is 20000")
+
+
+DELETED_IN_PART: str = """\
+topology: {brokers: 3, topics: {orders: {assignment: [[1, 2, 3]]}}}
+workload: {producers: {topic: orders, rate: 50/s}}
+duration: 12s
+steps:
+  - {at: 3s, delete_records: orders-0}
+  - {at: 5s, isolate: {nodes: 1, others: "2, 3"}, for: 3s}
+  - {at: 5200ms, delete_records: orders-0}
+  - {at: 5500ms, move: {partition: orders-0, to: 2}}
+"""
+
+
+def test_deletion__that_is_confirmed_before_all_replicas_have_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert run(DELETED_IN_PART).verdict.violations == ()
+    monkeypatch.setattr(Replica, "low_watermark", lambda replica: replica.log.log_start_offset)
+    (found, *_) = texts(run(DELETED_IN_PART), "deletion-undone")
+    assert found.startswith("the log of its leader begins at ")
+
+
+def test_leader__that_finds_deleted_records_by_their_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert run(DELETED_IN_PART).verdict.violations == ()
+    find = Log.offset_for_timestamp
+
+    def find_any(log: Log, timestamp_ms: int, record_max: int = 0) -> object:
+        start, log.log_start_offset = log.log_start_offset, 0
+        found = find(log, timestamp_ms, record_max)
+        log.log_start_offset = start
+        return found
+
+    monkeypatch.setattr(Log, "offset_for_timestamp", find_any)
+    found = texts(run(DELETED_IN_PART), "answer-differs")
+    assert found[0].startswith("the offset for timestamp "), found
 
 
 OVER_QUOTA: str = """\

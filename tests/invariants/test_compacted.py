@@ -22,9 +22,9 @@ from kcluster.invariants.facts import (
     NewestRemoved,
     OlderKept,
     SegmentDiffers,
-    SequenceRemoved,
 )
 from kcluster.invariants.observed import Append, Committed
+from kcluster.invariants.producer_facts import SequenceRemoved
 from kcluster.partition.log.log import Log
 from kcluster.protocol.records.batches import parse_batches
 from kcluster.protocol.records.markers import Marker, build_marker

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from kcluster.contract import Reply, Request
-from kcluster.invariants.facts import EarlyMarker
 from kcluster.invariants.markers import MarkerAnswers
 from kcluster.invariants.observed import ObservedPartition
+from kcluster.invariants.producer_facts import EarlyMarker
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from tests.invariants.test_invariants import leader

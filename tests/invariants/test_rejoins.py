@@ -5,7 +5,7 @@ from __future__ import annotations
 from kcluster.contract import Note, Reply, Request
 from kcluster.events.clients import GroupAssigned, GroupRebalanced
 from kcluster.events.rebalance_reasons import MemberAdded
-from kcluster.invariants.facts import NoRebalance, Rejoined
+from kcluster.invariants.group_facts import NoRebalance, Rejoined
 from kcluster.invariants.memberships import Memberships
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey

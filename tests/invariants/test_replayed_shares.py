@@ -11,7 +11,8 @@ from kcluster.broker.coordinator.share_state.share_state_log import (
     UpdateRecord,
 )
 from kcluster.broker.coordinator.share_state.state import SharePartition, ShareState, StateBatch
-from kcluster.invariants.facts import HeldDiffers, Measure, Observed, StatePruned, WentBack
+from kcluster.invariants.facts import HeldDiffers, Measure, Observed, WentBack
+from kcluster.invariants.group_facts import StatePruned
 from kcluster.invariants.replayed_shares import ReplayedShares
 from kcluster.partition.log.log import Log
 from kcluster.protocol.records.batches import parse_batches

@@ -3,10 +3,12 @@
 import pytest
 
 from kcluster.invariants import facts as f
+from kcluster.invariants import group_facts as g
+from kcluster.invariants import producer_facts as p
 from kcluster.invariants.violations import Violation
 from kcluster.invariants.words import observed_text
 
-END = f.ProducerEnd(3, 7, 9)
+END = p.ProducerEnd(3, 7, 9)
 TEXTS = [
     (f.WentBack(f.Measure.LOG_END, 9, 5), "log end 9 -> 5"),
     (
@@ -27,20 +29,20 @@ TEXTS = [
     (f.RecordDiffers(4, 2, 1), "offset 4 is of epoch 2 here, of epoch 1 where it was committed"),
     (f.RecordDiffers(4, 2, 1, 3), "offset 4 is of epoch 2 here, of epoch 1 on broker 3 at the end"),
     (
-        f.ProducerDiffers(8, f.ProducerEnd(3), END),
+        p.ProducerDiffers(8, p.ProducerEnd(3), END),
         "producer 8: the table has epoch 3 without batches, the log epoch 3, sequences up to 7 at"
         " offset 9",
     ),
     (
-        f.ProducerDiffers(8, END, None),
+        p.ProducerDiffers(8, END, None),
         "producer 8: the table has epoch 3, sequences up to 7 at offset 9, the log none of it",
     ),
     (
-        f.TransactionDiffers(8, None, f.TransactionSpan(4)),
+        p.TransactionDiffers(8, None, p.TransactionSpan(4)),
         "producer 8: the table has none, the log one open since offset 4",
     ),
     (
-        f.TransactionDiffers(8, f.TransactionSpan(4, 9), None),
+        p.TransactionDiffers(8, p.TransactionSpan(4, 9), None),
         "producer 8: the table has one from 4, aborted at 9, the log none",
     ),
     (f.EpochDiffers(4, 1, 2), "offset 4 is of epoch 2, of epoch 1 in the cache of epochs"),
@@ -55,59 +57,59 @@ TEXTS = [
     (f.BatchAltered(4, "leader epoch"), "the batch at offset 4 has another leader epoch"),
     (f.NewestRemoved(4, 1), "the newest record of its key is gone: offset 4"),
     (f.NewestRemoved(4, 3), "the newest record of its key is gone: offset 4 and 2 more"),
-    (f.SequenceRemoved(7, 3, 4), "the last batch of producer 7 is gone: sequence 3 at offset 4"),
+    (p.SequenceRemoved(7, 3, 4), "the last batch of producer 7 is gone: sequence 3 at offset 4"),
     (f.OlderKept(4, 2), "an older record of its key is still there: offset 4 and 1 more"),
     (
-        f.RefusedProducer("EndTxn", 7, 3, "INVALID_TXN_STATE", "CompleteCommit", 4),
+        p.RefusedProducer("EndTxn", 7, 3, "INVALID_TXN_STATE", "CompleteCommit", 4),
         "INVALID_TXN_STATE to EndTxn of producer 7, epoch 3; its transaction is CompleteCommit,"
         " epoch 4",
     ),
     (
-        f.OffsetGiven("g", "orders", 0, 5, 2, "", is_deleted=False),
+        g.OffsetGiven("g", "orders", 0, 5, 2, "", is_deleted=False),
         "offset 5, leader epoch 2 of orders-0 of group g was given, which was never committed",
     ),
     (
-        f.OffsetGiven("g", "orders", 0, 5, 2, "x", is_deleted=True),
+        g.OffsetGiven("g", "orders", 0, 5, 2, "x", is_deleted=True),
         "offset 5, leader epoch 2 and metadata 'x' of orders-0 of group g was given, which was"
         " deleted",
     ),
-    (f.GroupWentBack(f.Measure.GENERATION, 5, 4), "generation 5 -> 4"),
-    (f.GroupWentBack(f.Measure.MEMBER_EPOCH, 5, 4, "a-1"), "member epoch of a-1 5 -> 4"),
-    (f.AssignedTwice("a-1", 5), "a-1 got two assignments in generation 5"),
+    (g.GroupWentBack(f.Measure.GENERATION, 5, 4), "generation 5 -> 4"),
+    (g.GroupWentBack(f.Measure.MEMBER_EPOCH, 5, 4, "a-1"), "member epoch of a-1 5 -> 4"),
+    (g.AssignedTwice("a-1", 5), "a-1 got two assignments in generation 5"),
     (
-        f.StaleCommit("a-1", 5, "b-1", 6),
+        g.StaleCommit("a-1", 5, "b-1", 6),
         "a commit of a-1 in generation 5, after one of b-1 in generation 6",
     ),
     (
-        f.StaleRequest("Heartbeat", "a-1", f.Measure.GENERATION, 5, 6),
+        g.StaleRequest("Heartbeat", "a-1", f.Measure.GENERATION, 5, 6),
         "Heartbeat of a-1 with generation 5 was served, after 6 had begun",
     ),
     (
-        f.StaleRequest("Heartbeat", "a-1", f.Measure.GENERATION, 5, -1),
+        g.StaleRequest("Heartbeat", "a-1", f.Measure.GENERATION, 5, -1),
         "Heartbeat of a-1 with generation 5 was served, after it had left",
     ),
     (
-        f.GivenAway("a-1", 5, 0, "b-1", 6),
+        g.GivenAway("a-1", 5, 0, "b-1", 6),
         "a commit of a-1 with member epoch 5, after b-1 had partition 0 in epoch 6",
     ),
-    (f.ReadOfAborted(4, 8, 9), "offset 4 was delivered, which producer 8 aborted at 9"),
-    (f.StateKept(3, 7), "offsets 3 to 7 have a state from before"),
-    (f.HeldBy("a-1", "b-1", 7), "a-1 had offset 7, while b-1 held it"),
+    (p.ReadOfAborted(4, 8, 9), "offset 4 was delivered, which producer 8 aborted at 9"),
+    (g.StateKept(3, 7), "offsets 3 to 7 have a state from before"),
+    (g.HeldBy("a-1", "b-1", 7), "a-1 had offset 7, while b-1 held it"),
     (
-        f.NotLoaded(3, 7),
+        g.NotLoaded(3, 7),
         "offset 7 was delivered by a leader that has not loaded the state since epoch 3 began",
     ),
-    (f.Locked(7, 1_500, 1_000, "a-1"), "a-1 lost its lock on offset 7, 500 ms before its end"),
-    (f.Locked(7, 1_500, 3_500), "offset 7 is still acquired, 2000 ms after the end of its lock"),
+    (g.Locked(7, 1_500, 1_000, "a-1"), "a-1 lost its lock on offset 7, 500 ms before its end"),
+    (g.Locked(7, 1_500, 3_500), "offset 7 is still acquired, 2000 ms after the end of its lock"),
     (
-        f.PassedUnsettled("packing", 0, 7),
+        g.PassedUnsettled("packing", 0, 7),
         "the start offset of group packing, partition 0 has passed offset 7, not settled",
     ),
     (
-        f.StatePruned("packing", 0, 7, 9),
+        g.StatePruned("packing", 0, 7, 9),
         "the snapshot of group packing, partition 0 was at 7, the log starts at 9",
     ),
-    (f.Idle("a-1", 5), "a-1 has no partition in the assignment of epoch 5, though others have"),
+    (g.Idle("a-1", 5), "a-1 has no partition in the assignment of epoch 5, though others have"),
     (
         f.SegmentDiffers(7, "timestamp", 100, 900),
         "the segment of offset 7 has timestamp 100, its batches 900",
@@ -116,22 +118,22 @@ TEXTS = [
         f.CleanedTooYoung(7, 100, 900),
         "the batch at offset 7 was cleaned at an age of 100 ms; min.compaction.lag.ms is 900",
     ),
-    (f.NotAsked("a-1", 7), "a-1 got offset 7 of a partition that it does not fetch"),
-    (f.PlaceLost("a-1"), "a-1 lost its place, though it had not left and was not removed"),
+    (g.NotAsked("a-1", 7), "a-1 got offset 7 of a partition that it does not fetch"),
+    (g.PlaceLost("a-1"), "a-1 lost its place, though it had not left and was not removed"),
     (
-        f.NoRebalance("a-1", f.Rejoined.CHANGED, 7),
+        g.NoRebalance("a-1", g.Rejoined.CHANGED, 7),
         "a-1 joined with another subscription, and got the old generation 7",
     ),
     (
-        f.Overdue("Heartbeat", "a-1", "b-1", f.Duty.SYNC, 100, 900),
+        g.Overdue("Heartbeat", "a-1", "b-1", g.Duty.SYNC, 100, 900),
         "Heartbeat of a-1 was served, though b-1 had not synced for 800 ms",
     ),
     (
-        f.FencedAlone(7, 2, "PRODUCER_FENCED"),
+        p.FencedAlone(7, 2, "PRODUCER_FENCED"),
         "PRODUCER_FENCED to producer 7, epoch 2, whose transactional id no other producer has",
     ),
     (
-        f.GivenTwice(7, "transaction shop", "request 3 of connection 9"),
+        p.GivenTwice(7, "transaction shop", "request 3 of connection 9"),
         "producer id 7 was given to transaction shop and to request 3 of connection 9",
     ),
     (
@@ -143,24 +145,24 @@ TEXTS = [
         "ProduceRequest of connection 4 was answered, though it was muted until 900 ms",
     ),
     (
-        f.OffsetLeft("billing", "orders", 1, 7),
+        g.OffsetLeft("billing", "orders", 1, 7),
         "group billing has offset 7 of orders-1, whose topic is deleted",
     ),
     (f.AnsweredTwice(6, 4), "request 6 of connection 4"),
     (
-        f.ProducerWentBack(7, f.Measure.PRODUCER_EPOCH, 3, 2, 9),
+        p.ProducerWentBack(7, f.Measure.PRODUCER_EPOCH, 3, 2, 9),
         "producer 7: producer epoch 3 -> 2 at offset 9",
     ),
     (
-        f.MarkerStrays(7, 3, False, 2, 9),
+        p.MarkerStrays(7, 3, False, 2, 9),
         "abort marker of producer 7 (epoch 3, coordinator epoch 2) at offset 9",
     ),
     (
-        f.EarlyMarker(7, 3, True, 5),
+        p.EarlyMarker(7, 3, True, 5),
         "the commit marker of producer 7, epoch 3, was confirmed; it is not committed up to 5",
     ),
     (
-        f.UnverifiedBatch(7, 3, 9, ""),
+        p.UnverifiedBatch(7, 3, 9, ""),
         "a transaction of producer 7, epoch 3, begins at offset 9; at its coordinator it is"
         " unknown",
     ),
@@ -173,11 +175,11 @@ TEXTS = [
         "transaction shop: nothing in memory, Ongoing in the log",
     ),
     (
-        f.OtherwiseEnded(True, 3, "CompleteAbort"),
+        p.OtherwiseEnded(True, 3, "CompleteAbort"),
         "the commit in epoch 3 was confirmed; it is CompleteAbort",
     ),
     (
-        f.UnstableRead("billing", "orders", 0, 7),
+        g.UnstableRead("billing", "orders", 0, 7),
         "offset 7 of orders-0 of group billing was given, which an open transaction may change",
     ),
     (
@@ -198,17 +200,30 @@ TEXTS = [
     ),
     (f.OutlivedElr(3, (), 1), "last known leader is 3, though 1 leads"),
     (f.OutlivedElr(3, (1, 2)), "last known leader 3 was elected, though [1, 2] were eligible"),
+    (
+        g.RemovedEarly("a-1", "session", 900, 700),
+        "a-1 was removed (session), 200 ms before it was late",
+    ),
+    (
+        f.DeletedEarly(4, 300, 5_000, 900, -1),
+        "offset 4 was deleted at an age of 300 ms, with 5000 bytes after it; retention.ms is 900,"
+        " retention.bytes is -1",
+    ),
+    (
+        f.DeletedAgain(7, 3),
+        "the log of its leader begins at 3, though the records before 7 were deleted",
+    ),
     (f.KeptSegment(4, 100, 900), "the segment at offset 4 was due for 800 ms, and is still there"),
     (
         f.HeldDeletion(7),
         "every live replica has deleted the records before 7, but DeleteRecords still waits",
     ),
     (
-        f.ToldUncommitted("SyncGroup", "a-1", f.Measure.GENERATION, 5, 4),
+        g.ToldUncommitted("SyncGroup", "a-1", f.Measure.GENERATION, 5, 4),
         "SyncGroup of a-1 was answered with generation 5, and 4 is committed",
     ),
     (
-        f.ToldUncommitted("ShareGroupHeartbeat", "a-1", f.Measure.MEMBER_EPOCH, 1, 0),
+        g.ToldUncommitted("ShareGroupHeartbeat", "a-1", f.Measure.MEMBER_EPOCH, 1, 0),
         "ShareGroupHeartbeat of a-1 was answered with member epoch 1, and none is committed",
     ),
     (f.Unanswered("FetchRequest", 20), "FetchRequest of 20 ms"),
@@ -217,7 +232,7 @@ TEXTS = [
         "watermark 7 of leader 1 stood still for 8000 ms; its log ends at 9",
     ),
     (
-        f.OverdueTransaction("shop", 7, 3, 2, True, 100, 900),
+        p.OverdueTransaction("shop", 7, 3, 2, True, 100, 900),
         "transaction shop (producer 7, epoch 3) was decided, without its markers, for 800 ms",
     ),
     (f.TimeStoodStill("node 1 got Fetch 9 times"), "node 1 got Fetch 9 times"),

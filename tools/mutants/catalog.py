@@ -11,6 +11,7 @@ from typing import Final
 from tools.mutants.areas import (
     compaction,
     elections,
+    fresh,
     groups,
     logs,
     metadata,
@@ -31,6 +32,7 @@ AREAS: Final[Mapping[str, tuple[Mutation, ...]]] = {
     "Share groups": share.MUTATIONS,
     "Streams groups": streams.MUTATIONS,
     "Compaction and moves": compaction.MUTATIONS,
+    "Fresh": fresh.MUTATIONS,
 }
 """The mutations by their area."""
 MUTATIONS: Final = {one.name: one for area in AREAS.values() for one in area}

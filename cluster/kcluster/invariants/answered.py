@@ -184,12 +184,24 @@ def _of_offsets(broker: Broker, replica: Replica, now_ms: int) -> Differing:
     if given is not None and is_whole and newest >= 0:
         first = next(batch for batch in batches if batch.max_timestamp == newest)
         yield from _compared_time("greatest timestamp", given, first, newest, watermark)
+    if not is_whole:
+        yield from _of_deleted(broker, replica, now_ms)
     if batches and is_whole:
         wanted = batches[len(batches) // 2].max_timestamp
         given = _listed(broker, replica, wanted, now_ms) if wanted >= 0 else None
         if given is not None:
             first = next(batch for batch in batches if batch.max_timestamp >= wanted)
             yield from _compared_time(f"timestamp {wanted}", given, first, wanted, watermark)
+
+
+def _of_deleted(broker: Broker, replica: Replica, now_ms: int) -> Differing:
+    """A record before the log's start that a look-up by its time still finds."""
+    log = replica.log
+    oldest = log.segments[0].batches[0].max_timestamp if log.segments[0].batches else -1
+    given = _listed(broker, replica, oldest, now_ms) if oldest >= 0 else None
+    if given is not None and 0 <= given.offset < log.log_start_offset:
+        due = f"{log.log_start_offset} or later"
+        yield AnswerDiffers(f"the offset for timestamp {oldest}", str(given.offset), due)
 
 
 def _of_epochs(broker: Broker, replica: Replica, now_ms: int) -> Differing:

@@ -25,9 +25,9 @@ from kcluster.invariants.facts import (
     Observed,
     OlderKept,
     SegmentDiffers,
-    SequenceRemoved,
 )
 from kcluster.invariants.observed import Append, Committed, ObservedPartition
+from kcluster.invariants.producer_facts import SequenceRemoved
 from kcluster.partition.log.log import Log
 from kcluster.protocol.records.batches import (
     DELETE_HORIZON_BIT,

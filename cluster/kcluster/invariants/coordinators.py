@@ -18,15 +18,11 @@ from kcluster.broker.coordinator.share_state.state import SharePartition
 from kcluster.broker.coordinator.transactions.transaction import COMPLETE_ABORT, COMPLETE_COMMIT
 from kcluster.broker.coordinator.transactions.transaction_shard import TransactionShard
 from kcluster.contract import Reply
-from kcluster.invariants.facts import (
-    Observed,
-    OtherwiseEnded,
-    PassedUnsettled,
-    RefusedProducer,
-    UnstableRead,
-)
+from kcluster.invariants.facts import Observed
+from kcluster.invariants.group_facts import PassedUnsettled, UnstableRead
 from kcluster.invariants.left_offsets import LeftOffsets
 from kcluster.invariants.observed import ObservedPartition, PartitionKey
+from kcluster.invariants.producer_facts import OtherwiseEnded, RefusedProducer
 from kcluster.invariants.promises import BrokenPromise
 from kcluster.invariants.refused import error_in, refused_for_nothing, transactional_id_of
 from kcluster.invariants.replayed import Decisions, ReplayedOffsets, ReplayedTransactions

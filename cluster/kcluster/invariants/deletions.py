@@ -1,13 +1,18 @@
-"""Records that are due to go: by retention, or because an administrator deleted them.
+"""Records that are due to go, or gone: by retention, or because an administrator deleted them.
 
-Owns: since when the oldest segment of each log is due, and which deletions wait although their
-replicas have moved.  Never: deletes, answers anything.  Kafka: UnifiedLog.deleteOldSegments,
-DelayedDeleteRecords; KIP-107.
+Owns: since when the oldest segment of each log is due, which deletions wait although their replicas
+have moved, and what was deleted too early, or is there again.  Never: deletes, answers anything.
+Kafka: UnifiedLog.deleteOldSegments, DelayedDeleteRecords; KIP-107.
 
     retention-overdue     a log has kept its oldest segment for more than two checks of retention
                           after it was due by the topic's configs in force
     deletion-held-back    DeleteRecords waits at a leader, though no live replica, as far as the
                           leader knows, has the records any more
+
+    retention-hasty       a leader has deleted a batch that retention.ms does not reach, and after
+                          which the log has less than retention.bytes
+    deletion-undone       a leader's log begins before a deletion that was confirmed when its
+                          replica was in sync
 
 Replicas on fenced brokers delete the records when they come back; nobody waits for them.  But a
 leader, as in Kafka, notices while it waits only that a replica has moved, not that a broker is
@@ -21,12 +26,16 @@ from collections.abc import Set as AbstractSet
 from typing import Final, NamedTuple
 
 from kcluster.broker.handlers.data.delete_records import DelayedDeleteRecords
-from kcluster.invariants.facts import HeldDeletion, KeptSegment
+from kcluster.invariants.facts import DeletedAgain, DeletedEarly, HeldDeletion, KeptSegment
+from kcluster.invariants.observed import ObservedPartition, ObservedReplica
 from kcluster.metadata.records import BrokerRegistration
+from kcluster.partition.log.log import Log
 from kcluster.partition.log.segment import Segment
 from kcluster.partition.replica import Replica
 
 SLACK_MS: Final = 1_000
+Undone = tuple[str, DeletedAgain]
+"""(name of the violation, what was observed)."""
 
 
 class _WaitingDeletion(NamedTuple):
@@ -112,3 +121,55 @@ def _is_due(replica: Replica, segments: list[Segment], now_ms: int) -> bool:
         return True
     excess = sum(segment.size_bytes for segment in segments) - config.retention_bytes
     return config.retention_bytes >= 0 and excess >= oldest.size_bytes
+
+
+def deleted_early(
+    observed: ObservedPartition, leader: Replica, start_before: int, now_ms: int
+) -> Iterator[tuple[str, DeletedEarly]]:
+    """The newest batch that retention has deleted too early, from a log that began at
+    `start_before`.  A log that loses records otherwise, or is compacted, is not looked at."""
+    log, config = leader.log, leader.config
+    if observed.unclean_epoch >= 0 or observed.lost or "delete" not in config.cleanup_policy:
+        return
+    if "compact" in config.cleanup_policy:
+        return
+    left_bytes = log.size_bytes
+    for base, batch in reversed(observed.committed.batches.items()):
+        if base < start_before:
+            return
+        if batch.last_offset >= log.log_start_offset:
+            continue
+        age_ms = now_ms - batch.max_timestamp
+        is_old = batch.max_timestamp < 0 or 0 <= config.retention_ms < age_ms
+        if not is_old and not 0 <= config.retention_bytes <= left_bytes:
+            limits = (config.retention_ms, config.retention_bytes)
+            yield "retention-hasty", DeletedEarly(base, age_ms, left_bytes, *limits)
+            return
+        left_bytes += batch.size_bytes
+
+
+def confirm(
+    partitions: Iterable[ObservedPartition], topic: str, number: int, before: int
+) -> Iterator[tuple[ObservedReplica, Undone]]:
+    """Record that the deletion of the records before an offset was confirmed.  Yields what its
+    newest leader has of them."""
+    for observed in partitions:
+        one = observed.registration
+        if (observed.topic, observed.partition) != (topic, number) or observed.deleted_ms >= 0:
+            continue
+        if one is not None and before > observed.deleted[0]:
+            observed.deleted = (before, tuple(one.isr))
+            leader = observed.leaders.get(observed.newest_epoch, (-1, -1))[0]
+            replica = observed.replicas.get(leader)
+            for found in () if replica is None else undone(observed, replica.log, leader):
+                assert replica is not None
+                yield replica, found
+
+
+def undone(observed: ObservedPartition, log: Log, leader: int) -> Iterator[Undone]:
+    """Records in the log of the newest leader whose deletion was confirmed while its replica was in
+    sync.  What an unclean election or a disk has lost may be older than that."""
+    before, isr = observed.deleted
+    start = log.log_start_offset
+    if start < before and leader in isr and observed.unclean_epoch < 0 and not observed.lost:
+        yield "deletion-undone", DeletedAgain(before, start)

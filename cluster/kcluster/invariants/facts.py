@@ -40,6 +40,8 @@ class Measure(StrEnum):
     MIN_ISR = "min.insync.replicas"
     RECORDS = "records"
     MAX_RECORDS = "max_records"
+    BYTES = "bytes"
+    MAX_BYTES = "max_bytes"
     MAX_LOCKS = "share.partition.max.record.locks"
     LOCK_MS = "lock duration"
 
@@ -187,45 +189,12 @@ class BatchAltered(Observed, frozen=True):
     what: str
 
 
-class ProducerEnd(Struct, frozen=True):
-    """The newest batch of a producer: its last sequence and offset, -1 without batches."""
-
-    epoch: int
-    sequence: int = -1
-    offset: int = -1
-
-
 class TimeDiffers(Observed, frozen=True):
     """A segment's greatest timestamp, as it is held and as its records give it."""
 
     base_offset: int
     held: int
     newest: int
-
-
-class ProducerDiffers(Observed, frozen=True):
-    """The producer's end in the table and in the log; None: it is not there."""
-
-    producer_id: int
-    table: ProducerEnd | None
-    log: ProducerEnd | None
-
-
-class TransactionSpan(Struct, frozen=True):
-    """A transaction in a log: its first offset, and that of the marker that aborted it; -1 while it
-    is open."""
-
-    first_offset: int
-    marker_offset: int = -1
-
-
-class TransactionDiffers(Observed, frozen=True):
-    """The producer's transaction, open or aborted, in the table and in the log; None: it is not
-    there."""
-
-    producer_id: int
-    table: TransactionSpan | None
-    log: TransactionSpan | None
 
 
 class NewestRemoved(Observed, frozen=True):
@@ -242,124 +211,6 @@ class OlderKept(Observed, frozen=True):
 
     offset: int
     count: int
-
-
-class SequenceRemoved(Observed, frozen=True):
-    """The last batch of a producer, which a log's table has and the log has not; `sequence`: its
-    first one."""
-
-    producer_id: int
-    sequence: int
-    offset: int
-
-
-class GroupWentBack(Observed, frozen=True):
-    """A group's generation, or the epoch of its `member`, became smaller."""
-
-    what: Measure
-    before: int
-    after: int
-    member: str = ""
-
-
-class AssignedTwice(Observed, frozen=True):
-    """A member got another assignment in the same generation."""
-
-    member: str
-    generation: int
-
-
-class StaleCommit(Observed, frozen=True):
-    """A commit of a generation (or member epoch) was accepted after another member's commit of a
-    later one."""
-
-    member: str
-    generation: int
-    other: str
-    later: int
-
-
-class StaleRequest(Observed, frozen=True):
-    """A request of a member was served that is of an older generation or epoch; `newest`: the one
-    that had begun, -1 if the member had left."""
-
-    request: str
-    member: str
-    what: Measure
-    own: int
-    newest: int
-
-
-class ToldUncommitted(Observed, frozen=True):
-    """A member was told more than its coordinator has `committed`; 0: nothing of the member."""
-
-    request: str
-    member: str
-    what: Measure
-    told: int
-    committed: int
-
-
-class GivenAway(Observed, frozen=True):
-    """A commit with an older member epoch was accepted for a partition that another member was
-    given."""
-
-    member: str
-    epoch: int
-    partition: int
-    owner: str
-    since: int
-
-
-class StateKept(Observed, frozen=True):
-    """A state of records that was not written since the share partition's state was
-    initialized."""
-
-    first_offset: int
-    last_offset: int
-
-
-class HeldBy(Observed, frozen=True):
-    """A record of a share group was acknowledged by, or given to, `member`, while `holder` held
-    it."""
-
-    member: str
-    holder: str
-    offset: int
-
-
-class Locked(Observed, frozen=True):
-    """A record of a share group whose lock lasts until `until_ms`: its member lost the lock before
-    that; or it is locked for longer (`member` "")."""
-
-    offset: int
-    until_ms: int
-    at_ms: int
-    member: str = ""
-
-
-class StatePruned(Observed, frozen=True):
-    """The last snapshot of a share partition's state is not in the log any more."""
-
-    group: str
-    partition: int
-    snapshot_offset: int
-    log_start: int
-
-
-class PassedUnsettled(Observed, frozen=True):
-    """The start offset of a share partition has passed a record that was not settled."""
-
-    group: str
-    partition: int
-    offset: int
-
-
-class Idle(Observed, frozen=True):
-    """A member of a share group that has no partition, by the target of an epoch."""
-
-    member: str
-    epoch: int
 
 
 class SegmentDiffers(Observed, frozen=True):
@@ -379,118 +230,6 @@ class CleanedTooYoung(Observed, frozen=True):
     lag_ms: int
 
 
-class NotAsked(Observed, frozen=True):
-    """A member got records from an offset on, of a partition that it does not fetch."""
-
-    member: str
-    offset: int
-
-
-class NotLoaded(Observed, frozen=True):
-    """Records of a share partition from an offset on were delivered by a leader that had lost the
-    partition before, and has not loaded its state since."""
-
-    leader_epoch: int
-    offset: int
-
-
-class ReadOfAborted(Observed, frozen=True):
-    """A record of a transaction that the marker at an offset has aborted was delivered."""
-
-    offset: int
-    producer_id: int
-    marker_offset: int
-
-
-class PlaceLost(Observed, frozen=True):
-    """A member lost its place in its group, though nothing had happened to it."""
-
-    member: str
-
-
-class Duty(StrEnum):
-    """What a member must do before its rebalance timeout ends."""
-
-    SYNC = "had not synced"
-    REVOCATION = "had not given up its partitions"
-
-
-class Overdue(Observed, frozen=True):
-    """A request of a member was served although the member `late`, maybe itself, had not done its
-    duty since `since_ms`."""
-
-    request: str
-    member: str
-    late: str
-    duty: Duty
-    since_ms: int
-    at_ms: int
-
-
-class Rejoined(StrEnum):
-    """How a member joined its group again."""
-
-    CHANGED = "with another subscription"
-    LEADS = "as the leader of a group with an assignment"
-    RETURNED = "under a new id before there was an assignment"
-
-
-class NoRebalance(Observed, frozen=True):
-    """A member joined again in a way that makes a group rebalance, and was answered in the
-    generation that was there already."""
-
-    member: str
-    how: Rejoined
-    generation: int
-
-
-class FencedAlone(Observed, frozen=True):
-    """A producer got an error of fenced producers; `error`: Kafka's name of it."""
-
-    producer_id: int
-    producer_epoch: int
-    error: str
-
-
-class ProducerWentBack(Observed, frozen=True):
-    """A batch of a producer, at `offset`, has a smaller epoch than one before it."""
-
-    producer_id: int
-    what: Measure
-    before: int
-    after: int
-    offset: int
-
-
-class MarkerStrays(Observed, frozen=True):
-    """A marker that comes from no decision, or from that of an earlier transaction."""
-
-    producer_id: int
-    producer_epoch: int
-    is_commit: bool
-    coordinator_epoch: int
-    offset: int
-
-
-class EarlyMarker(Observed, frozen=True):
-    """A marker that was confirmed before it was committed."""
-
-    producer_id: int
-    producer_epoch: int
-    is_commit: bool
-    committed_end: int
-
-
-class UnverifiedBatch(Observed, frozen=True):
-    """A batch that begins a transaction in a log; `state`: that of its transactional id then, ""
-    for none."""
-
-    producer_id: int
-    producer_epoch: int
-    offset: int
-    state: str
-
-
 class HeldDiffers(Observed, frozen=True):
     """A field that a coordinator holds otherwise than its log has it; `field` "": all of it.  An
     empty value: it is not there."""
@@ -499,36 +238,6 @@ class HeldDiffers(Observed, frozen=True):
     field: str
     held: str
     logged: str
-
-
-class OtherwiseEnded(Observed, frozen=True):
-    """An answer that confirms the end of a transaction which its coordinator did not decide so;
-    `state`: the transaction's."""
-
-    is_commit: bool
-    producer_epoch: int
-    state: str
-
-
-class RefusedProducer(Observed, frozen=True):
-    """A refusal of a producer without a reason.  `state`, `epoch`: of its transaction at its
-    coordinator."""
-
-    request: str
-    producer_id: int
-    producer_epoch: int
-    error: str
-    state: str
-    epoch: int
-
-
-class UnstableRead(Observed, frozen=True):
-    """An offset that was given to a member although an open transaction may change it."""
-
-    group: str
-    topic: str
-    partition: int
-    offset: int
 
 
 class AnswerDiffers(Observed, frozen=True):
@@ -576,12 +285,23 @@ class NotPreferred(Observed, frozen=True):
     until_ms: int
 
 
-class GivenTwice(Observed, frozen=True):
-    """A producer id that was given to two clients."""
+class DeletedEarly(Observed, frozen=True):
+    """A batch that retention deleted at an age of `age_ms`, of a log of which `left_bytes` are
+    left from the next batch on.  `retention_ms`, `retention_bytes`: its topic's; -1: no limit."""
 
-    producer_id: int
-    first: str
-    second: str
+    offset: int
+    age_ms: int
+    left_bytes: int
+    retention_ms: int
+    retention_bytes: int
+
+
+class DeletedAgain(Observed, frozen=True):
+    """A log that begins at `start_offset`, though the deletion of the records before another
+    offset was confirmed when its replica was live."""
+
+    before: int
+    start_offset: int
 
 
 class KeptSegment(Observed, frozen=True):
@@ -607,27 +327,6 @@ class OutlivedElr(Observed, frozen=True):
     leader: int = -1
 
 
-class OffsetGiven(Observed, frozen=True):
-    """An offset that was given to a group, which nobody has committed, or which was deleted."""
-
-    group: str
-    topic: str
-    partition: int
-    offset: int
-    leader_epoch: int
-    metadata: str
-    is_deleted: bool
-
-
-class OffsetLeft(Observed, frozen=True):
-    """An offset of a topic that is deleted."""
-
-    group: str
-    topic: str
-    partition: int
-    offset: int
-
-
 class AnsweredTwice(Observed, frozen=True):
     """A request was answered again."""
 
@@ -650,23 +349,6 @@ class Stall(Observed, frozen=True):
     leader_epoch: int
     high_watermark: int
     log_end_offset: int
-    since_ms: int
-    until_ms: int
-
-    @property
-    def duration_ms(self) -> int:
-        return self.until_ms - self.since_ms
-
-
-class OverdueTransaction(Observed, frozen=True):
-    """A transaction that was not ended from `since_ms` to `until_ms`.  `is_decided`: whether it
-    waits for markers."""
-
-    transactional_id: str
-    producer_id: int
-    producer_epoch: int
-    coordinator: int
-    is_decided: bool
     since_ms: int
     until_ms: int
 

@@ -20,48 +20,45 @@ from typing import Final
 
 from kcluster.contract import Note, NoteId, PeerResponse, Reply, Request
 from kcluster.events.brokers import BrokerPaused, BrokerResumed
-from kcluster.events.clients import GroupEvent
-from kcluster.events.partitions import BecameFollower, LeaderChange, LeaderElected
+from kcluster.events.clients import GroupEvent, GroupMemberExpired, GroupMemberLeft
+from kcluster.events.partitions import BecameFollower, LeaderChange, LeaderElected, RecordsDeleted
 from kcluster.events.share_groups import ShareLocksExpired, SharePartitionLoaded
 from kcluster.events.topics import ConfigChanged, TopicDeleted
 from kcluster.events.transactions import TransactionEvent
 from kcluster.invariants import compacted, decisions
 from kcluster.invariants.coordinators import Coordinators, Shard, knows_all, unstable_offsets
+from kcluster.invariants.deletions import confirm, deleted_early
 from kcluster.invariants.facts import (
     AnsweredTwice,
-    BeganWithout,
     LeaderReplaced,
-    LedBefore,
     LogLeft,
     Measure,
     Observed,
-    OffsetGiven,
-    OverdueTransaction,
     Stall,
     TimeStoodStill,
-    UnstableRead,
     WentBack,
 )
+from kcluster.invariants.group_facts import OffsetGiven, UnstableRead
 from kcluster.invariants.heartbeats import BrokerHeartbeats
 from kcluster.invariants.markers import MARKER_ANSWER, EarlyAnswer, MarkerAnswers
 from kcluster.invariants.memberships import Memberships
 from kcluster.invariants.observed import NO_EPOCH, ObservedPartition, ObservedReplica, PartitionKey
 from kcluster.invariants.offset_answers import OffsetAnswers
+from kcluster.invariants.producer_facts import OverdueTransaction
 from kcluster.invariants.producers import ProducerRules
 from kcluster.invariants.promises import BrokenPromise, LeaderEpoch, Promises
 from kcluster.invariants.replayed import ReplayedOffsets, ReplayedTransactions
 from kcluster.invariants.replayed_shares import ReplayedShares
 from kcluster.invariants.replies import Patience, Replies
 from kcluster.invariants.rules import (
-    Broken,
     Problem,
     aborted_reads,
     acked_too_soon,
+    began_to_lead,
     began_uncommitted,
     differing,
     epoch_violations,
     extend,
-    first_lacking,
     is_behind_unclean,
     joins_lacking,
     leader_violations,
@@ -84,6 +81,7 @@ from kcluster.partition.replica import Replica, Role
 from kcluster.protocol import messages as m
 from kcluster.protocol.names import (
     GROUP_METADATA_TOPIC,
+    INTERNAL_TOPICS,
     SHARE_GROUP_STATE_TOPIC,
     TRANSACTION_STATE_TOPIC,
 )
@@ -127,6 +125,10 @@ class Invariants:
         self.offset_answers = OffsetAnswers(self.memberships.tenures.topic)
         self.producer_expiration_ms = NEVER_MS
         """producer.id.expiration.ms of the observed broker."""
+        self.is_by_clock = False
+        """Whether the step under observation was begun by a timer."""
+        self.deleted_by_hand: dict[str, None] = {}
+        """The topics of which DeleteRecords has deleted records."""
 
     def _report(
         self, now_ms: int, subject: Subject, problems: Iterable[Problem], broker: int = -1
@@ -168,6 +170,11 @@ class Invariants:
                 if event.topic in (GROUP_METADATA_TOPIC, SHARE_GROUP_STATE_TOPIC):
                     self._forget_groups()
         elif isinstance(event, GroupEvent):
+            if isinstance(event, GroupMemberLeft | GroupMemberExpired):
+                early = self.memberships.removals.on_removed(event, note.note_id[0], note.at_ms)
+                if early is not None:
+                    broken = ("removed-early", event.subject, early)
+                    self.report_promise(note.at_ms, broken, note.note_id[0])
             self.memberships.on_note(note)
         elif isinstance(event, SharePartitionLoaded):
             loaded = (event.broker, event.group, event.topic, event.partition)
@@ -178,6 +185,7 @@ class Invariants:
                 self.coordinators.archived[archived] = None
         elif isinstance(event, ConfigChanged):
             self.shares.on_configured(event.resource)
+            self.memberships.removals.on_configured(event)
         elif isinstance(event, BecameFollower):
             self.shares.on_resigned(event.broker, event.topic, event.partition)
         elif isinstance(event, TransactionEvent):
@@ -187,11 +195,18 @@ class Invariants:
             self.memberships.on_pause()
         elif isinstance(event, BrokerResumed):
             self.replies.on_resume(event.broker, note.at_ms)
+        elif isinstance(event, RecordsDeleted):
+            self.on_deleted(note.at_ms, event.topic, event.partition, event.low_watermark)
         elif isinstance(event, TopicDeleted):
             for observed in self.partitions.values():
                 if observed.topic == event.topic and observed.deleted_ms < 0:
                     observed.deleted_ms = note.at_ms
                     self.coordinators.left_offsets.on_deleted(observed.key[0])
+
+    def on_deleted(self, now_ms: int, topic: str, partition: int, before: int) -> None:
+        """Record that the deletion of the records before an offset was confirmed."""
+        for replica, found in confirm(self.partitions.values(), topic, partition, before):
+            self._report(now_ms, replica, [found])
 
     def _on_unclean(
         self, note: Note, change: LeaderChange, unclean_enabled: Callable[[str], bool]
@@ -536,6 +551,16 @@ class Invariants:
         is_new_leader = replica.is_leader and (
             old.role is not _LEADER or old.leader_epoch != replica.leader_epoch
         )
+        if (
+            replica.is_leader
+            and not is_new_leader
+            and self.is_by_clock
+            and log.log_start_offset > old.log_start_offset
+            and observed.topic not in self.deleted_by_hand
+            and observed.topic not in INTERNAL_TOPICS
+        ):
+            early = deleted_early(observed, replica, old.log_start_offset, now_ms)
+            self._report(now_ms, old, early)
         if is_new_leader or log.log_end_offset < old.log_end_offset:
             problems = producer_violations(log, now_ms, self.producer_expiration_ms)
             self._report(now_ms, old, problems)
@@ -549,7 +574,7 @@ class Invariants:
             # A watch that begins late, as in a live cluster, sees followers that have fetched.
             has_seen_begin = old.role is not Role.NONE
             self._report(now_ms, old, leader_violations(replica, has_seen_begin))
-            self._report(now_ms, old, _began_to_lead(observed, old, replica))
+            self._report(now_ms, old, began_to_lead(observed, old, replica))
         elif replica.is_leader:
             self._record_appends(now_ms, old, replica, request)
         if not is_behind_unclean(observed, replica):
@@ -671,25 +696,3 @@ def _extend(observed: ObservedPartition, leader: Replica) -> None:
     extend(observed.committed, leader)
     if observed.replayed is not None:
         observed.replayed.follow(leader.log, observed.committed.end)
-
-
-def _began_to_lead(observed: ObservedPartition, old: ObservedReplica, replica: Replica) -> Broken:
-    epoch = replica.leader_epoch
-    observed.have_led[old.broker] = None
-    other = observed.leaders.setdefault(epoch, (old.broker, old.life))
-    if other != (old.broker, old.life):
-        yield "two-leaders", LedBefore(epoch, *other)
-    if epoch < observed.newest_epoch:
-        return  # the broker learned of its election late; other brokers have led since
-    observed.newest_epoch = epoch
-    committed = observed.committed
-    lacking = first_lacking(replica.log, committed, observed.clean_offset())
-    if observed.unclean_applied < observed.unclean_epoch <= epoch:
-        # After an unclean election, only the new leader's records remain committed.
-        observed.unclean_applied = observed.unclean_epoch
-    elif lacking is not None:
-        yield "committed-lost", BeganWithout(epoch, lacking)
-    if lacking is not None:
-        committed.cut(lacking)
-        if observed.replayed is not None:
-            observed.replayed.lose()

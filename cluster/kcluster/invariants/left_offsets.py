@@ -18,7 +18,7 @@ from msgspec import Struct
 from kcluster.broker.coordinator.group_log import CommittedOffset
 from kcluster.broker.coordinator.offsets import OffsetKey, OffsetStore
 from kcluster.broker.coordinator.shard import GroupShard
-from kcluster.invariants.facts import OffsetLeft
+from kcluster.invariants.group_facts import OffsetLeft
 from kcluster.invariants.observed import ObservedPartition, PartitionKey
 from kcluster.invariants.rules import Problem
 from kcluster.partition.replica import Replica

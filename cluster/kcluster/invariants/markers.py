@@ -18,8 +18,8 @@ from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
 from kcluster.contract import PeerRequest, PeerResponse, Reply, Request
-from kcluster.invariants.facts import EarlyMarker
 from kcluster.invariants.observed import NO_EPOCH, ObservedPartition
+from kcluster.invariants.producer_facts import EarlyMarker
 from kcluster.invariants.promises import forget_oldest
 from kcluster.partition.replica import Replica
 from kcluster.protocol import messages as m

@@ -36,9 +36,11 @@ from kcluster.events.clients import (
     GroupMemberLeft,
     GroupRebalanced,
 )
-from kcluster.invariants.facts import Duty, Measure, Overdue, PlaceLost, StaleRequest
+from kcluster.invariants.facts import Measure
+from kcluster.invariants.group_facts import Duty, Overdue, PlaceLost, StaleRequest
 from kcluster.invariants.promises import BrokenPromise, LeaderEpoch, forget_oldest
 from kcluster.invariants.rejoins import Rejoin, Rejoins
+from kcluster.invariants.removals import Removals
 from kcluster.invariants.tenures import Tenures
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
@@ -61,6 +63,8 @@ _STREAMS: Final = int(ApiKey.STREAMS_GROUP_HEARTBEAT)
 _SHARE: Final = int(ApiKey.SHARE_GROUP_HEARTBEAT)
 _OF_EPOCHS: Final = (_CONSUMER, _STREAMS, _SHARE)
 _OF_GROUPS: Final = frozenset((_JOIN, _SYNC, _LEAVE, _HEARTBEAT, *_COMMITS, _FETCH, *_OF_EPOCHS))
+_WITHOUT_TIME: Final = (_FETCH, _LEAVE)
+"""The requests that give a member no more time."""
 _FETCH_WITH_EPOCHS: Final = 9
 """OffsetFetch from this version on names the member and its epoch."""
 _OF_FAILOVERS: Final = (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
@@ -97,6 +101,7 @@ class _Arrival(Struct):
 
     broker: int
     leader_epoch: int
+    at_ms: int
     broken: BrokenPromise | None = None
     rejoin: Rejoin | None = None
     given_away: dict[tuple[str | bytes, int], BrokenPromise] = {}
@@ -166,6 +171,7 @@ class Memberships:
         log."""
         self.tenures = Tenures()
         self._rejoins = Rejoins()
+        self.removals = Removals()
 
     def forget(self) -> None:
         """Forget what members were told, because a disk has lost records."""
@@ -241,7 +247,7 @@ class Memberships:
             return
         self._leader_epochs[group] = epoch
         forget_oldest(self._leader_epochs)
-        arrival = self._arrivals[request] = _Arrival(broker, epoch)
+        arrival = self._arrivals[request] = _Arrival(broker, epoch, now_ms)
         forget_oldest(self._arrivals)
         if request.api_key in _OF_EPOCHS:
             self._epoch_arrives(request, arrival, now_ms)
@@ -268,6 +274,10 @@ class Memberships:
             return
         if arrival.leader_epoch < self._leader_epochs.get(_group_of(request) or "", -1):
             return
+        if request.api_key not in _WITHOUT_TIME:
+            has_epochs = request.body.group_id in self._with_epochs
+            times = (arrival.broker, arrival.at_ms, now_ms)
+            self.removals.on_answered(request, body, *times, has_epochs)
         if request.api_key == _FETCH:
             if arrival.broken is not None and not body.groups[0].error_code:
                 yield arrival.broker, arrival.broken

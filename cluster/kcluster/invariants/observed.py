@@ -126,10 +126,10 @@ class ObservedPartition:
     """
 
     __slots__ = (
-        "appends", "cleaned_to", "committed", "delete_retention_ms", "deleted_ms", "epoch_runs",
-        "have_led", "key", "known_from", "leaders", "lost", "min_isr", "moves", "newest_epoch",
-        "partition", "registration", "registrations", "replayed", "replicas", "topic",
-        "unclean_applied", "unclean_epoch",
+        "appends", "cleaned_to", "committed", "delete_retention_ms", "deleted", "deleted_ms",
+        "epoch_runs", "have_led", "key", "known_from", "leaders", "lost", "min_isr", "moves",
+        "newest_epoch", "partition", "registration", "registrations", "replayed", "replicas",
+        "topic", "unclean_applied", "unclean_epoch",
     )  # fmt: skip
 
     def __init__(self, topic: str, key: PartitionKey) -> None:
@@ -166,6 +166,9 @@ class ObservedPartition:
         be kept."""
         self.replayed: ReplayedLog | None = None
         """The log of a coordinator, as far as it is committed; None for other partitions."""
+        self.deleted: tuple[int, tuple[int, ...]] = (0, ())
+        """The offset before which an administrator's deletion of records was confirmed, and the ISR
+        at that time."""
         self.deleted_ms = -1
         """The time at which the partition's topic was deleted."""
 

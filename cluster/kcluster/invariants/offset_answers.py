@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 
 from kcluster.contract import Reply, Request
-from kcluster.invariants.facts import OffsetGiven
+from kcluster.invariants.group_facts import OffsetGiven
 from kcluster.invariants.promises import forget_oldest
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey

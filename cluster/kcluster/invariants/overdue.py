@@ -20,8 +20,8 @@ from kcluster.broker.coordinator.transactions.transaction_shard import Transacti
 from kcluster.broker.lifecycle import LifecycleState
 from kcluster.broker.node_view import BrokerNodeView
 from kcluster.deaths import ProcessState
-from kcluster.invariants.facts import OverdueTransaction
 from kcluster.invariants.observed import PartitionKey
+from kcluster.invariants.producer_facts import OverdueTransaction
 from kcluster.metadata.image import MetadataImage
 from kcluster.metadata.records import PartitionRegistration
 from kcluster.protocol.errors import ErrorCode

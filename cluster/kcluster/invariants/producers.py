@@ -20,7 +20,8 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from kcluster.broker.coordinator.transactions.transaction import ONGOING
-from kcluster.invariants.facts import MarkerStrays, Measure, ProducerWentBack, UnverifiedBatch
+from kcluster.invariants.facts import Measure
+from kcluster.invariants.producer_facts import MarkerStrays, ProducerWentBack, UnverifiedBatch
 from kcluster.invariants.promises import forget_oldest
 from kcluster.invariants.replayed import Decisions
 from kcluster.invariants.rules import Broken

@@ -29,15 +29,9 @@ from typing import Final, TypeVar
 
 from kcluster.contract import Reply, Request
 from kcluster.events.transactions import TransactionEnded, TransactionEvent
-from kcluster.invariants.facts import (
-    AssignedTwice,
-    FencedAlone,
-    GivenTwice,
-    GroupWentBack,
-    Measure,
-    Observed,
-    StaleCommit,
-)
+from kcluster.invariants.facts import Measure, Observed
+from kcluster.invariants.group_facts import AssignedTwice, GroupWentBack, StaleCommit
+from kcluster.invariants.producer_facts import FencedAlone, GivenTwice
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode, error_of

@@ -26,7 +26,7 @@ from kcluster.broker.coordinator.transactions.transaction import (
     Transaction,
 )
 from kcluster.contract import Request
-from kcluster.invariants.facts import RefusedProducer
+from kcluster.invariants.producer_facts import RefusedProducer
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode, error_of
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 
 from kcluster.events.clients import GroupAssigned, GroupRebalanced
-from kcluster.invariants.facts import NoRebalance, Rejoined
+from kcluster.invariants.group_facts import NoRebalance, Rejoined
 from kcluster.invariants.promises import BrokenPromise, forget_oldest
 
 if TYPE_CHECKING:

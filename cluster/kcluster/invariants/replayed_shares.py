@@ -31,7 +31,8 @@ from kcluster.broker.coordinator.share_state.state import (
     StateBatch,
 )
 from kcluster.broker.share.in_flight import RecordState
-from kcluster.invariants.facts import HeldDiffers, Measure, Observed, StatePruned, WentBack
+from kcluster.invariants.facts import HeldDiffers, Measure, Observed, WentBack
+from kcluster.invariants.group_facts import StatePruned
 from kcluster.invariants.replayed import ReplayedLog
 from kcluster.invariants.shares import MAX_HELD, NO_PROGRESS, Progress, progress_at
 from kcluster.protocol.records.batches import Batch

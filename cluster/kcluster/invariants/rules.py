@@ -11,6 +11,8 @@ from typing import Final
 
 from kcluster.controller.partitions.reassigning import is_reassigning
 from kcluster.invariants import facts as f
+from kcluster.invariants import producer_facts as p
+from kcluster.invariants.deletions import undone
 from kcluster.invariants.observed import NO_EPOCH, Committed, ObservedPartition, ObservedReplica
 from kcluster.metadata.records import NO_LEADER, BrokerRegistration, PartitionRegistration
 from kcluster.partition.log.log import Log
@@ -292,15 +294,15 @@ def producer_violations(log: Log, now_ms: int, expiration_ms: int) -> Broken:
         if state is None:
             if now_ms - wanted.last_timestamp >= expiration_ms:
                 continue
-            yield "producers-differ", f.ProducerDiffers(producer, None, _end(wanted))
+            yield "producers-differ", p.ProducerDiffers(producer, None, _end(wanted))
         elif _sequences(state, start) != _sequences(wanted, start) and not _is_rest(
             state, wanted, now_ms - expiration_ms
         ):
-            yield "producers-differ", f.ProducerDiffers(producer, _end(state), _end(wanted))
+            yield ("producers-differ", p.ProducerDiffers(producer, _end(state), _end(wanted)))
     for producer, state in known.items():
         kept = any(batch.first_offset >= start for batch in state.batches)
         if kept and producer not in replayed.states:
-            yield "producers-differ", f.ProducerDiffers(producer, _end(state), None)
+            yield "producers-differ", p.ProducerDiffers(producer, _end(state), None)
     yield from _transaction_violations(producers, replayed, start)
 
 
@@ -311,20 +313,20 @@ def _transaction_violations(known: ProducerStates, replayed: ProducerStates, sta
     whole = {key for key, span in table.items() if span.first_offset >= start}
     for key, span in table.items():
         if key in whole and log.get(key) != span:
-            yield "transactions-differ", f.TransactionDiffers(key[0], span, log.get(key))
+            yield ("transactions-differ", p.TransactionDiffers(key[0], span, log.get(key)))
     for key, span in log.items():
         if key not in table:
-            yield "transactions-differ", f.TransactionDiffers(key[0], None, span)
+            yield "transactions-differ", p.TransactionDiffers(key[0], None, span)
 
 
-def _spans(producers: ProducerStates) -> dict[tuple[int, int], f.TransactionSpan]:
+def _spans(producers: ProducerStates) -> dict[tuple[int, int], p.TransactionSpan]:
     """The open and the aborted transactions by producer and by the offset of the marker."""
     spans = {
-        (one.producer_id, one.last_offset): f.TransactionSpan(one.first_offset, one.last_offset)
+        (one.producer_id, one.last_offset): p.TransactionSpan(one.first_offset, one.last_offset)
         for one in producers.aborted
     }
     for producer, first_offset in producers.ongoing:
-        spans[producer, -1] = f.TransactionSpan(first_offset)
+        spans[producer, -1] = p.TransactionSpan(first_offset)
     return spans
 
 
@@ -351,11 +353,11 @@ def _is_rest(known: ProducerState, replayed: ProducerState, forgotten_ms: int) -
     )
 
 
-def _end(state: ProducerState) -> f.ProducerEnd:
+def _end(state: ProducerState) -> p.ProducerEnd:
     if not state.batches:
-        return f.ProducerEnd(state.producer_epoch)
+        return p.ProducerEnd(state.producer_epoch)
     batch = state.batches[-1]
-    return f.ProducerEnd(state.producer_epoch, batch.last_sequence, batch.last_offset)
+    return p.ProducerEnd(state.producer_epoch, batch.last_sequence, batch.last_offset)
 
 
 def is_behind_unclean(observed: ObservedPartition, replica: Replica) -> bool:
@@ -441,7 +443,7 @@ def aborted_reads(log: Log, answer: m.ShareFetchResponse.PartitionData) -> Broke
         for aborted in table.aborted_within(first, last + 1) if is_acquired else ():
             is_its = aborted.producer_id == batch.producer_id
             if is_its and aborted.first_offset <= first < aborted.last_offset:
-                read = f.ReadOfAborted(first, batch.producer_id, aborted.last_offset)
+                read = p.ReadOfAborted(first, batch.producer_id, aborted.last_offset)
                 yield "read-aborted", read
                 return
 
@@ -464,3 +466,27 @@ def extend(committed: Committed, leader: Replica) -> None:
         # The old end may lie within a batch, because a high watermark may.
         if batch.last_offset >= end:
             committed.batches[batch.base_offset] = batch
+
+
+def began_to_lead(observed: ObservedPartition, old: ObservedReplica, replica: Replica) -> Broken:
+    """What a new leader breaks, which begins its epoch in this step."""
+    epoch = replica.leader_epoch
+    observed.have_led[old.broker] = None
+    other = observed.leaders.setdefault(epoch, (old.broker, old.life))
+    if other != (old.broker, old.life):
+        yield "two-leaders", f.LedBefore(epoch, *other)
+    if epoch < observed.newest_epoch:
+        return  # the broker learned of its election late; other brokers have led since
+    observed.newest_epoch = epoch
+    yield from undone(observed, replica.log, old.broker)
+    committed = observed.committed
+    lacking = first_lacking(replica.log, committed, observed.clean_offset())
+    if observed.unclean_applied < observed.unclean_epoch <= epoch:
+        # After an unclean election, only the new leader's records remain committed.
+        observed.unclean_applied = observed.unclean_epoch
+    elif lacking is not None:
+        yield "committed-lost", f.BeganWithout(epoch, lacking)
+    if lacking is not None:
+        committed.cut(lacking)
+        if observed.replayed is not None:
+            observed.replayed.lose()

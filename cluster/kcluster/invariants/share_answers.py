@@ -20,7 +20,8 @@ from typing import Final
 from msgspec import Struct
 
 from kcluster.contract import Reply, Request
-from kcluster.invariants.facts import Measure, NotAsked, OutOfBounds
+from kcluster.invariants.facts import Measure, OutOfBounds
+from kcluster.invariants.group_facts import NotAsked
 from kcluster.invariants.promises import BrokenPromise, forget_oldest
 from kcluster.protocol import messages as m
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 
 from kcluster.broker.coordinator.shard import GroupShard
 from kcluster.broker.coordinator.share.group import ShareGroup
-from kcluster.invariants.facts import Idle
+from kcluster.invariants.group_facts import Idle
 from kcluster.invariants.promises import BrokenPromise
 from kcluster.runtime.process import Process
 

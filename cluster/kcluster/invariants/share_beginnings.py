@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
 from kcluster.contract import PeerRequest, PeerResponse
-from kcluster.invariants.facts import StateKept
+from kcluster.invariants.group_facts import StateKept
 from kcluster.invariants.promises import BrokenPromise, forget_oldest
 from kcluster.protocol import messages as m
 

@@ -19,7 +19,8 @@ from kcluster.broker.coordinator.share_state.state import SharePartition
 from kcluster.broker.share.in_flight import ACQUIRED
 from kcluster.broker.share.share_partition import ShareLeader
 from kcluster.deaths import ProcessState
-from kcluster.invariants.facts import Locked, Measure, Observed, OutOfBounds
+from kcluster.invariants.facts import Measure, Observed, OutOfBounds
+from kcluster.invariants.group_facts import Locked
 from kcluster.invariants.promises import BrokenPromise
 from kcluster.runtime.process import Process
 

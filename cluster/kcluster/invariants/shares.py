@@ -29,15 +29,8 @@ from typing import Final, NamedTuple, Protocol
 from msgspec import Struct
 
 from kcluster.contract import PeerRequest, PeerResponse, Reply, Request
-from kcluster.invariants.facts import (
-    HeldBy,
-    Locked,
-    Measure,
-    NotLoaded,
-    Outdated,
-    OutOfBounds,
-    WentBack,
-)
+from kcluster.invariants.facts import Measure, Outdated, OutOfBounds, WentBack
+from kcluster.invariants.group_facts import HeldBy, Locked, NotLoaded
 from kcluster.invariants.promises import BrokenPromise, forget_oldest
 from kcluster.invariants.share_answers import ShareAnswers
 from kcluster.invariants.share_beginnings import Beginnings

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable
 from typing import TYPE_CHECKING
 
-from kcluster.invariants.facts import GivenAway
+from kcluster.invariants.group_facts import GivenAway
 from kcluster.invariants.promises import forget_oldest
 from kcluster.protocol import messages as m
 

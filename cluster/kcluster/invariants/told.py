@@ -14,7 +14,8 @@ from __future__ import annotations
 from typing import Final
 
 from kcluster.contract import Reply, Request
-from kcluster.invariants.facts import Measure, ToldUncommitted
+from kcluster.invariants.facts import Measure
+from kcluster.invariants.group_facts import ToldUncommitted
 from kcluster.invariants.promises import BrokenPromise
 from kcluster.invariants.refused import transactional_id_of
 from kcluster.invariants.replayed_groups import ReplayedGroups

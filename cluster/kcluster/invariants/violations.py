@@ -152,6 +152,15 @@ VIOLATIONS: Final = {
     "times-differ": "a segment's greatest timestamp is not that of its records",
     "retention-overdue": "a log kept a segment long after retention.ms or retention.bytes was"
     " exceeded",
+    "retention-hasty": "a leader deleted records that were neither old enough for retention.ms nor"
+    " above retention.bytes",
+    "deletion-undone": "a partition has records again whose deletion by DeleteRecords was"
+    " confirmed",
+    "removed-early": "a coordinator removed a member before its session, or its time to join, to"
+    " sync or to give up partitions, had ended",
+    "fetch-over-limit": "a consumer got more bytes than it asked for, in several batches",
+    "fetch-elsewhere": "a consumer got records that do not begin where it asked, or that are out of"
+    " order",
     "deletion-held-back": "DeleteRecords was not answered, though every live replica had deleted"
     " the records",
     "throttle-ignored": "a broker served a client before the end of the throttle time that it had"

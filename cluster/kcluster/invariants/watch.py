@@ -15,7 +15,6 @@ from kcluster.broker.coordinator.share_state.state import SharePartition
 from kcluster.broker.handlers.data.list_offsets import CONSUMER_ID, LATEST, READ_COMMITTED
 from kcluster.broker.lifecycle import LifecycleState
 from kcluster.broker.node_view import BrokerNodeView
-from kcluster.broker.replication.replicas import Replicas
 from kcluster.contract import (
     CONTROLLER_ID,
     ConnectionClosed,
@@ -33,9 +32,11 @@ from kcluster.events.brokers import BrokerDown, ControllerElected, DiskReplaced
 from kcluster.events.partitions import BecameFollower
 from kcluster.events.share_groups import SharePartitionLoaded
 from kcluster.invariants.administrator import Administrator
+from kcluster.invariants.concerned import named_by_peer, replica_of, written_by
 from kcluster.invariants.coordinators import Shard
 from kcluster.invariants.decisions import proposals_in
-from kcluster.invariants.facts import OffsetGiven, UnstableRead
+from kcluster.invariants.fetch_answers import misfetched
+from kcluster.invariants.group_facts import OffsetGiven, UnstableRead
 from kcluster.invariants.invariants import Invariants
 from kcluster.invariants.livelock import StepsAtOnce
 from kcluster.invariants.markers import Leading
@@ -51,7 +52,6 @@ from kcluster.invariants.shares import SHARE_APIS, Led
 from kcluster.invariants.stalls import LOOK_EVERY_MS, Stalls
 from kcluster.invariants.throttled import MutedConnections
 from kcluster.invariants.told import OF_MEMBERS, asked_of
-from kcluster.metadata.delta import MetadataFetchResponse
 from kcluster.metadata.image import MetadataImage
 from kcluster.metadata.placement import coordinator_partition
 from kcluster.metadata.records import (
@@ -86,8 +86,6 @@ _READ_ONLY: Final = frozenset(
 _Request: Final = Request
 _PeerRequest: Final = PeerRequest
 _PeerResponse: Final = PeerResponse
-_FetchRequest: Final = m.FetchRequest
-_FetchResponse: Final = m.FetchResponse
 _HeartbeatRequest: Final = m.BrokerHeartbeatRequest
 _HeartbeatResponse: Final = m.BrokerHeartbeatResponse
 _MarkersRequest: Final = m.WriteTxnMarkersRequest
@@ -174,12 +172,12 @@ class Watch:
         kind = type(event)
         if kind is _PeerResponse or kind is _PeerRequest:
             body = event.body  # type: ignore[union-attr]  # messages of peers have one
-            concerned = _named_by_peer(node.replicas, body)
+            concerned = named_by_peer(node.replicas, body)
         elif kind is _Request:
             assert isinstance(event, Request)
             if event.api_key == _PRODUCE:
                 request = event
-                concerned = _written(node.replicas, event.body.topic_data)
+                concerned = written_by(node.replicas, event.body.topic_data)
             else:
                 concerned = _NONE if event.api_key in _READ_ONLY else node.replicas.all()
         else:
@@ -190,6 +188,7 @@ class Watch:
             invariants.observe_offset(self._stepped_ms, node_id, self._life, offset)
         if concerned:
             invariants.producer_expiration_ms = node.config.producer_id_expiration_ms
+            invariants.is_by_clock = kind is Tick
             invariants.appended.verifies = node.config.transaction_partition_verification_enable
             invariants.observe(self._stepped_ms, node_id, self._life, concerned, request)
             self._check_coordinators(node, concerned)
@@ -227,7 +226,7 @@ class Watch:
                 invariants.report_promise(now_ms, broken, node.node_id)
         loaded, self._loaded = self._loaded, []
         for each in loaded:
-            if (led := _by_name(node.replicas, each.topic, each.partition)) is not None:
+            if (led := replica_of(node.replicas, each.topic, each.partition)) is not None:
                 invariants.check_share_start(now_ms, led, each.start_offset)
 
     def _check_coordinators(self, node: BrokerNodeView, concerned: Sequence[Replica]) -> None:
@@ -246,6 +245,9 @@ class Watch:
         for reply in answered:
             if reply.request.api_key != _PRODUCE:
                 self._check_reads(node, reply.body)
+                if reply.request.api_key == _FETCH and not reply.is_of_rule:
+                    for name, fact in misfetched(reply.request.body, reply.body):
+                        self.invariants.report_broker(self._stepped_ms, node.node_id, name, fact)
             elif reply.request.body.acks == _ACKS_ALL:
                 self._check_acks(node, reply.body)
 
@@ -259,7 +261,7 @@ class Watch:
                 replica = node.replicas.get(topic.topic_id, data.partition_index)
                 if replica is None:
                     name = getattr(topic, "topic", "")  # a share fetch names topics by id only
-                    replica = _by_name(node.replicas, name, data.partition_index)
+                    replica = replica_of(node.replicas, name, data.partition_index)
                 if replica is not None:
                     invariants.check_read(now_ms, replica, data)
 
@@ -271,7 +273,7 @@ class Watch:
                     continue
                 replica = node.replicas.get(topic.topic_id, data.index)
                 if replica is None:
-                    replica = _by_name(node.replicas, topic.name, data.index)
+                    replica = replica_of(node.replicas, topic.name, data.index)
                 if replica is not None:
                     invariants.check_ack(now_ms, replica, data)
 
@@ -369,6 +371,8 @@ class Watch:
             for marker in request.body.markers:
                 self.invariants.appended.on_forced(marker.producer_id)
             self.invariants.markers.on_request(request, self._leading(node_id))
+        elif request.api_key == ApiKey.DELETE_RECORDS:
+            self.invariants.deleted_by_hand.update({one.name: None for one in request.body.topics})
         if request.api_key in OFFSET_APIS:
             self.invariants.offset_answers.on_request(request)
         self.invariants.memberships.on_request(node_id, request, self._leader_epoch, now_ms)
@@ -498,6 +502,12 @@ class Watch:
                 self._told.append(reply)
             elif request.api_key == ApiKey.WRITE_TXN_MARKERS:
                 self._marked.append(reply)
+            elif request.api_key == ApiKey.DELETE_RECORDS and reply.body is not None:
+                for topic in reply.body.topics:
+                    for row in topic.partitions:
+                        if not row.error_code:
+                            place = (topic.name, row.partition_index)
+                            self.invariants.on_deleted(now_ms, *place, row.low_watermark)
             elif request.api_key == ApiKey.OFFSET_FETCH:
                 self._note_offsets(node_id, reply)
 
@@ -523,7 +533,7 @@ class Watch:
         for topic in reply.body.topics if wanted and reply.body is not None else ():
             for row in topic.partitions:
                 if not row.error_code and (topic.name, row.partition_index) in wanted:
-                    replica = _by_name(node.replicas, topic.name, row.partition_index)
+                    replica = replica_of(node.replicas, topic.name, row.partition_index)
                     if replica is not None:
                         self.invariants.check_listed(now_ms, replica, row.offset)
 
@@ -560,7 +570,7 @@ class Watch:
         node = self._processes[broker].last_broker
 
         def leading(topic: str, index: int) -> tuple[Replica, ObservedPartition] | None:
-            replica = None if node is None else _by_name(node.replicas, topic, index)
+            replica = None if node is None else replica_of(node.replicas, topic, index)
             if replica is None or not replica.is_leader:
                 return None
             return replica, self.invariants.partition(topic, replica.key)
@@ -653,52 +663,3 @@ def _shard(node: BrokerNodeView, replica: Replica) -> Shard | None:
     if replica.topic == GROUP_METADATA_TOPIC:
         return node.coordinator.shards.get(replica.partition)
     return node.share_state.shards.get(replica.partition)
-
-
-def _named_by_peer(replicas: Replicas, body: Any) -> Sequence[Replica]:
-    """The replicas that another node's message may have moved: for a fetch, the replicas that it
-    names; none for a message without news; all for any other message."""
-    kind = type(body)
-    if kind is _FetchRequest:
-        topics = body.topics
-        if len(topics) == 1 and len(topics[0].partitions) == 1:
-            replica = replicas.get(topics[0].topic_id, topics[0].partitions[0].partition)
-            return _NONE if replica is None else (replica,)
-        return [
-            replica
-            for topic in topics
-            for partition in topic.partitions
-            if (replica := replicas.get(topic.topic_id, partition.partition)) is not None
-        ]
-    if kind is _FetchResponse:
-        topics = body.responses
-        if len(topics) == 1 and len(topics[0].partitions) == 1:
-            replica = replicas.get(topics[0].topic_id, topics[0].partitions[0].partition_index)
-            return _NONE if replica is None else (replica,)
-        return [
-            replica
-            for topic in topics
-            for partition in topic.partitions
-            if (replica := replicas.get(topic.topic_id, partition.partition_index)) is not None
-        ]
-    if (kind is MetadataFetchResponse and not body.delta.records) or kind is _HeartbeatResponse:
-        return _NONE
-    return replicas.all()
-
-
-def _written(replicas: Replicas, topics: Any) -> list[Replica]:
-    """The replicas that a Produce names, by topic id or name."""
-    written = []
-    for topic in topics:
-        for data in topic.partition_data:
-            replica = replicas.get(topic.topic_id, data.index)
-            if replica is None:
-                replica = _by_name(replicas, topic.name, data.index)
-            if replica is not None:
-                written.append(replica)
-    return written
-
-
-def _by_name(replicas: Replicas, topic: str, partition: int) -> Replica | None:
-    replica = replicas.find(topic, partition)
-    return replica if isinstance(replica, Replica) else None

@@ -8,6 +8,8 @@ from __future__ import annotations
 from functools import singledispatch
 
 from kcluster.invariants import facts as f
+from kcluster.invariants import group_facts as g
+from kcluster.invariants import producer_facts as p
 
 
 @singledispatch
@@ -113,13 +115,13 @@ def _(fact: f.TimeDiffers) -> str:
 
 
 @observed_text.register
-def _(fact: f.ProducerDiffers) -> str:
+def _(fact: p.ProducerDiffers) -> str:
     in_table, in_log = _end_text(fact.table), _end_text(fact.log)
     return f"producer {fact.producer_id}: the table has {in_table}, the log {in_log}"
 
 
 @observed_text.register
-def _(fact: f.TransactionDiffers) -> str:
+def _(fact: p.TransactionDiffers) -> str:
     in_table, in_log = _span_text(fact.table), _span_text(fact.log)
     return f"producer {fact.producer_id}: the table has {in_table}, the log {in_log}"
 
@@ -135,30 +137,30 @@ def _(fact: f.OlderKept) -> str:
 
 
 @observed_text.register
-def _(fact: f.SequenceRemoved) -> str:
+def _(fact: p.SequenceRemoved) -> str:
     gone = f"sequence {fact.sequence} at offset {fact.offset}"
     return f"the last batch of producer {fact.producer_id} is gone: {gone}"
 
 
 @observed_text.register
-def _(fact: f.GroupWentBack) -> str:
+def _(fact: g.GroupWentBack) -> str:
     of = f" of {fact.member}" if fact.member else ""
     return f"{fact.what}{of} {fact.before} -> {fact.after}"
 
 
 @observed_text.register
-def _(fact: f.AssignedTwice) -> str:
+def _(fact: g.AssignedTwice) -> str:
     return f"{fact.member} got two assignments in generation {fact.generation}"
 
 
 @observed_text.register
-def _(fact: f.StaleCommit) -> str:
+def _(fact: g.StaleCommit) -> str:
     stale = f"a commit of {fact.member} in generation {fact.generation}"
     return f"{stale}, after one of {fact.other} in generation {fact.later}"
 
 
 @observed_text.register
-def _(fact: f.StaleRequest) -> str:
+def _(fact: g.StaleRequest) -> str:
     served = f"{fact.request} of {fact.member} with {fact.what} {fact.own} was served"
     return (
         f"{served}, after it had left"
@@ -168,29 +170,29 @@ def _(fact: f.StaleRequest) -> str:
 
 
 @observed_text.register
-def _(fact: f.ToldUncommitted) -> str:
+def _(fact: g.ToldUncommitted) -> str:
     told = f"{fact.request} of {fact.member} was answered with {fact.what} {fact.told}"
     return f"{told}, and {fact.committed or 'none'} is committed"
 
 
 @observed_text.register
-def _(fact: f.GivenAway) -> str:
+def _(fact: g.GivenAway) -> str:
     commit = f"a commit of {fact.member} with member epoch {fact.epoch}"
     return f"{commit}, after {fact.owner} had partition {fact.partition} in epoch {fact.since}"
 
 
 @observed_text.register
-def _(fact: f.StateKept) -> str:
+def _(fact: g.StateKept) -> str:
     return f"offsets {fact.first_offset} to {fact.last_offset} have a state from before"
 
 
 @observed_text.register
-def _(fact: f.HeldBy) -> str:
+def _(fact: g.HeldBy) -> str:
     return f"{fact.member} had offset {fact.offset}, while {fact.holder} held it"
 
 
 @observed_text.register
-def _(fact: f.Locked) -> str:
+def _(fact: g.Locked) -> str:
     if not fact.member:
         late = f"{fact.at_ms - fact.until_ms} ms after the end of its lock"
         return f"offset {fact.offset} is still acquired, {late}"
@@ -199,19 +201,19 @@ def _(fact: f.Locked) -> str:
 
 
 @observed_text.register
-def _(fact: f.StatePruned) -> str:
+def _(fact: g.StatePruned) -> str:
     snapshot = f"the snapshot of group {fact.group}, partition {fact.partition}"
     return f"{snapshot} was at {fact.snapshot_offset}, the log starts at {fact.log_start}"
 
 
 @observed_text.register
-def _(fact: f.PassedUnsettled) -> str:
+def _(fact: g.PassedUnsettled) -> str:
     which = f"group {fact.group}, partition {fact.partition}"
     return f"the start offset of {which} has passed offset {fact.offset}, not settled"
 
 
 @observed_text.register
-def _(fact: f.Idle) -> str:
+def _(fact: g.Idle) -> str:
     target = f"the assignment of epoch {fact.epoch}"
     return f"{fact.member} has no partition in {target}, though others have"
 
@@ -229,52 +231,52 @@ def _(fact: f.CleanedTooYoung) -> str:
 
 
 @observed_text.register
-def _(fact: f.NotAsked) -> str:
+def _(fact: g.NotAsked) -> str:
     return f"{fact.member} got offset {fact.offset} of a partition that it does not fetch"
 
 
 @observed_text.register
-def _(fact: f.NotLoaded) -> str:
+def _(fact: g.NotLoaded) -> str:
     led = f"a leader that has not loaded the state since epoch {fact.leader_epoch} began"
     return f"offset {fact.offset} was delivered by {led}"
 
 
 @observed_text.register
-def _(fact: f.ReadOfAborted) -> str:
+def _(fact: p.ReadOfAborted) -> str:
     aborted = f"producer {fact.producer_id} aborted at {fact.marker_offset}"
     return f"offset {fact.offset} was delivered, which {aborted}"
 
 
 @observed_text.register
-def _(fact: f.PlaceLost) -> str:
+def _(fact: g.PlaceLost) -> str:
     return f"{fact.member} lost its place, though it had not left and was not removed"
 
 
 @observed_text.register
-def _(fact: f.Overdue) -> str:
+def _(fact: g.Overdue) -> str:
     served = f"{fact.request} of {fact.member} was served"
     return f"{served}, though {fact.late} {fact.duty} for {fact.at_ms - fact.since_ms} ms"
 
 
 @observed_text.register
-def _(fact: f.NoRebalance) -> str:
+def _(fact: g.NoRebalance) -> str:
     return f"{fact.member} joined {fact.how}, and got the old generation {fact.generation}"
 
 
 @observed_text.register
-def _(fact: f.FencedAlone) -> str:
+def _(fact: p.FencedAlone) -> str:
     producer = f"producer {fact.producer_id}, epoch {fact.producer_epoch}"
     return f"{fact.error} to {producer}, whose transactional id no other producer has"
 
 
 @observed_text.register
-def _(fact: f.ProducerWentBack) -> str:
+def _(fact: p.ProducerWentBack) -> str:
     producer = f"producer {fact.producer_id}"
     return f"{producer}: {fact.what} {fact.before} -> {fact.after} at offset {fact.offset}"
 
 
 @observed_text.register
-def _(fact: f.MarkerStrays) -> str:
+def _(fact: p.MarkerStrays) -> str:
     producer = f"producer {fact.producer_id}"
     result = "commit" if fact.is_commit else "abort"
     epochs = f"epoch {fact.producer_epoch}, coordinator epoch {fact.coordinator_epoch}"
@@ -282,7 +284,7 @@ def _(fact: f.MarkerStrays) -> str:
 
 
 @observed_text.register
-def _(fact: f.EarlyMarker) -> str:
+def _(fact: p.EarlyMarker) -> str:
     producer = f"producer {fact.producer_id}"
     result = "commit" if fact.is_commit else "abort"
     marker = f"the {result} marker of {producer}, epoch {fact.producer_epoch}"
@@ -290,7 +292,7 @@ def _(fact: f.EarlyMarker) -> str:
 
 
 @observed_text.register
-def _(fact: f.UnverifiedBatch) -> str:
+def _(fact: p.UnverifiedBatch) -> str:
     producer = f"producer {fact.producer_id}"
     begins = f"a transaction of {producer}, epoch {fact.producer_epoch}, begins"
     state = fact.state or "unknown"
@@ -304,20 +306,20 @@ def _(fact: f.HeldDiffers) -> str:
 
 
 @observed_text.register
-def _(fact: f.OtherwiseEnded) -> str:
+def _(fact: p.OtherwiseEnded) -> str:
     end = "commit" if fact.is_commit else "abort"
     return f"the {end} in epoch {fact.producer_epoch} was confirmed; it is {fact.state}"
 
 
 @observed_text.register
-def _(fact: f.RefusedProducer) -> str:
+def _(fact: p.RefusedProducer) -> str:
     producer = f"producer {fact.producer_id}, epoch {fact.producer_epoch}"
     asked = f"{fact.error} to {fact.request} of {producer}"
     return f"{asked}; its transaction is {fact.state}, epoch {fact.epoch}"
 
 
 @observed_text.register
-def _(fact: f.UnstableRead) -> str:
+def _(fact: g.UnstableRead) -> str:
     where = f"{fact.topic}-{fact.partition} of group {fact.group}"
     given = f"offset {fact.offset} of {where} was given"
     return f"{given}, which an open transaction may change"
@@ -354,8 +356,27 @@ def _(fact: f.NotPreferred) -> str:
 
 
 @observed_text.register
-def _(fact: f.GivenTwice) -> str:
+def _(fact: p.GivenTwice) -> str:
     return f"producer id {fact.producer_id} was given to {fact.first} and to {fact.second}"
+
+
+@observed_text.register
+def _(fact: g.RemovedEarly) -> str:
+    early = f"{fact.due_ms - fact.at_ms} ms before it was late"
+    return f"{fact.member} was removed ({fact.reason}), {early}"
+
+
+@observed_text.register
+def _(fact: f.DeletedEarly) -> str:
+    limits = f"retention.ms is {fact.retention_ms}, retention.bytes is {fact.retention_bytes}"
+    deleted = f"offset {fact.offset} was deleted at an age of {fact.age_ms} ms"
+    return f"{deleted}, with {fact.left_bytes} bytes after it; {limits}"
+
+
+@observed_text.register
+def _(fact: f.DeletedAgain) -> str:
+    begins = f"the log of its leader begins at {fact.start_offset}"
+    return f"{begins}, though the records before {fact.before} were deleted"
 
 
 @observed_text.register
@@ -379,7 +400,7 @@ def _(fact: f.OutlivedElr) -> str:
 
 
 @observed_text.register
-def _(fact: f.OffsetGiven) -> str:
+def _(fact: g.OffsetGiven) -> str:
     where = f"{fact.topic}-{fact.partition} of group {fact.group}"
     given = f"offset {fact.offset}, leader epoch {fact.leader_epoch}"
     had = f" and metadata {fact.metadata!r}" if fact.metadata else ""
@@ -388,7 +409,7 @@ def _(fact: f.OffsetGiven) -> str:
 
 
 @observed_text.register
-def _(fact: f.OffsetLeft) -> str:
+def _(fact: g.OffsetLeft) -> str:
     place = f"{fact.topic}-{fact.partition}"
     return f"group {fact.group} has offset {fact.offset} of {place}, whose topic is deleted"
 
@@ -411,7 +432,7 @@ def _(fact: f.Stall) -> str:
 
 
 @observed_text.register
-def _(fact: f.OverdueTransaction) -> str:
+def _(fact: p.OverdueTransaction) -> str:
     was = "decided, without its markers," if fact.is_decided else "open beyond its timeout"
     producer = f"producer {fact.producer_id}, epoch {fact.producer_epoch}"
     which = f"transaction {fact.transactional_id} ({producer})"
@@ -423,7 +444,7 @@ def _(fact: f.TimeStoodStill) -> str:
     return fact.steps
 
 
-def _end_text(end: f.ProducerEnd | None) -> str:
+def _end_text(end: p.ProducerEnd | None) -> str:
     if end is None:
         return "none of it"
     if end.offset < 0:
@@ -436,7 +457,7 @@ def _some(fact: f.NewestRemoved | f.OlderKept) -> str:
     return first if fact.count == 1 else f"{first} and {fact.count - 1} more"
 
 
-def _span_text(span: f.TransactionSpan | None) -> str:
+def _span_text(span: p.TransactionSpan | None) -> str:
     if span is None:
         return "none"
     if span.marker_offset < 0:

@@ -1,0 +1,66 @@
+"""What consumers get from a leader or a follower, compared with what they asked for.
+
+Owns: each Fetch answer that is larger than its request allows, or has records from elsewhere.
+Never: looks into a log or a session.  Kafka: ReplicaManager.readFromLog, LocalLog.read; KIP-74.
+
+    fetch-over-limit   more than the request's max_bytes, though not by the first batch alone
+    fetch-elsewhere    the records of a partition that the request names end before its fetch
+                       offset, or follow one another out of order
+
+The first batch of an answer comes whole, however large it is.  Compaction leaves gaps, so records
+may begin after the fetch offset.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from kcluster.invariants.facts import AnswerDiffers, Measure, Observed, OutOfBounds
+from kcluster.protocol import messages as m
+
+_Place = tuple[str | bytes, int]
+"""(topic id, or the name before there were ids; partition)."""
+NO_ID: Final = bytes(16)
+
+
+def misfetched(asked: m.FetchRequest, answer: m.FetchResponse) -> Iterator[tuple[str, Observed]]:
+    """What an answer breaks.  Records in old formats are bytes, and not looked at."""
+    size_bytes = batches = 0
+    wanted: dict[_Place, int] | None = None
+    for topic in answer.responses:
+        for data in topic.partitions:
+            records = data.records
+            if type(records) is not list or not records:
+                continue
+            batches += len(records)
+            for batch in records:
+                size_bytes += batch.size_bytes
+            if wanted is None:
+                wanted = _fetch_offsets(asked)
+            place = (
+                topic.topic_id if topic.topic_id != NO_ID else topic.topic,
+                data.partition_index,
+            )
+            offset = wanted.get(place, 0) if wanted else 0
+            for batch in records:
+                if batch.last_offset < offset:
+                    what = f"the offset that follows {offset} in partition {data.partition_index}"
+                    given, due = str(batch.last_offset), f"{offset} or later"
+                    yield "fetch-elsewhere", AnswerDiffers(what, given, due)
+                    break
+                offset = batch.last_offset + 1
+    if size_bytes > asked.max_bytes and batches > 1:
+        got = (Measure.BYTES, size_bytes, Measure.MAX_BYTES, asked.max_bytes)
+        yield "fetch-over-limit", OutOfBounds(*got)
+
+
+def _fetch_offsets(asked: m.FetchRequest) -> dict[_Place, int]:
+    return {
+        (
+            topic.topic_id if topic.topic_id != NO_ID else topic.topic,
+            one.partition,
+        ): one.fetch_offset
+        for topic in asked.topics
+        for one in topic.partitions
+    }

@@ -1,0 +1,197 @@
+"""Members that coordinators remove, and the time that they must leave them.
+
+Owns: the last time at which each member was not late, by what it was answered, and each removal
+that comes too early after it.  Never: looks into a coordinator or its timers.  Kafka:
+ClassicGroup.hasReceivedHeartbeat, GroupMetadataManager.{scheduleConsumerGroupSessionTimeout,
+scheduleConsumerGroupRebalanceTimeout, expireClassicGroupMemberHeartbeat}; KIP-62, KIP-848.
+
+    removed-early    a member's session was ended, or it was removed because it had not joined, not
+                     synced or not given up its partitions, before its time for that was over
+
+The time is the member's own: a group may wait longer for the sake of others.  It counts from the
+arrival of a request that was served:
+
+    session       a heartbeat, a commit of a classic member, a JoinGroup that began a generation
+    join          anything that is served outside of a rebalance: the rebalance began after that;
+                  not in a group with epochs, where a member may have to join for another reason
+    sync          the answer to the JoinGroup that began the generation
+    give up       a heartbeat that reports only partitions which its answer leaves to the member
+
+A new coordinator gives each member its whole time again.  So what a broker has served holds for the
+removals by the same broker alone.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from msgspec import Struct
+
+from kcluster.contract import Request
+from kcluster.events.clients import Departure, GroupMemberExpired, GroupMemberLeft
+from kcluster.events.topics import ConfigChanged
+from kcluster.invariants.group_facts import RemovedEarly
+from kcluster.protocol import messages as m
+from kcluster.protocol.errors import ErrorCode
+
+_OF_EPOCHS: Final = (
+    m.ConsumerGroupHeartbeatResponse,
+    m.ShareGroupHeartbeatResponse,
+    m.StreamsGroupHeartbeatResponse,
+)
+_OF_COMMITS: Final = (m.OffsetCommitResponse, m.TxnOffsetCommitResponse)
+"""The answers of both kinds, as tuples that are made once."""
+_NEVER: Final = -1
+_SESSION_TIMEOUT: Final = "session.timeout.ms"
+MAX_KEPT: Final = 10_000
+"""The number of members that are remembered."""
+_Partitions = frozenset[tuple[bytes, int]]
+
+
+class _OnTime(Struct):
+    """A member, as one broker has served it.  `in_session_ms`, `settled_ms`, `joined_ms`,
+    `revoked_ms`: the last time at which it was in contact, outside of a rebalance, told of a
+    generation, and without partitions to give up; _NEVER: not known.  `assigned`: as its last
+    answer said; None: not known."""
+
+    broker: int
+    session_ms: int = 1 << 62
+    rebalance_ms: int = 1 << 62
+    in_session_ms: int = _NEVER
+    settled_ms: int = _NEVER
+    generation: int = _NEVER
+    joined_ms: int = _NEVER
+    revoked_ms: int = _NEVER
+    assigned: _Partitions | None = None
+
+
+class Removals:
+    """The members of all groups of one cluster, by group and id."""
+
+    def __init__(self) -> None:
+        self._members: dict[tuple[str, str], _OnTime] = {}
+        self._has_new_sessions = False
+        """Whether a config with a session timeout has changed: each coordinator learns of it at
+        another time."""
+
+    def on_configured(self, event: ConfigChanged) -> None:
+        """Record a change of configs."""
+        if any(_SESSION_TIMEOUT in name for name in event.configs):
+            self._has_new_sessions = True
+
+    def on_answered(
+        self,
+        request: Request,
+        body: object,
+        broker: int,
+        arrived_ms: int,
+        now_ms: int,
+        has_epochs: bool,
+    ) -> None:
+        """Record an answer to a member when it is decided.  `has_epochs`: whether its group is one
+        with epochs."""
+        asked = request.body
+        group: str = asked.group_id
+        if isinstance(body, _OF_EPOCHS):
+            known = self._member(group, body.member_id or asked.member_id, broker)
+            if body.error_code:
+                known.assigned = None
+            elif asked.member_epoch >= 0:
+                known.in_session_ms = arrived_ms
+                if isinstance(body, m.ConsumerGroupHeartbeatResponse):
+                    _note_assignment(known, asked, body, arrived_ms)
+        elif isinstance(body, m.JoinGroupResponse):
+            if not body.error_code:
+                known = self._member(group, body.member_id, broker)
+                _note_generation(known, asked, body.generation_id, arrived_ms, now_ms, has_epochs)
+        elif isinstance(body, _OF_COMMITS):
+            is_taken = any(not one.error_code for topic in body.topics for one in topic.partitions)
+            if is_taken and asked.generation_id_or_member_epoch >= 0 and not has_epochs:
+                self._member(group, asked.member_id, broker).in_session_ms = arrived_ms
+        elif isinstance(body, m.HeartbeatResponse):
+            if body.error_code in (ErrorCode.NONE, ErrorCode.REBALANCE_IN_PROGRESS):
+                known = self._member(group, asked.member_id, broker)
+                known.in_session_ms = arrived_ms
+                if not body.error_code and not has_epochs:
+                    known.settled_ms = arrived_ms
+        elif isinstance(body, m.SyncGroupResponse) and not body.error_code and not has_epochs:
+            self._member(group, asked.member_id, broker).settled_ms = arrived_ms
+
+    def _member(self, group: str, member_id: str, broker: int) -> _OnTime:
+        known = self._members.get((group, member_id))
+        if known is None or known.broker != broker:
+            session_ms, rebalance_ms = 1 << 62, 1 << 62
+            if known is not None:
+                session_ms, rebalance_ms = known.session_ms, known.rebalance_ms
+            known = self._members[group, member_id] = _OnTime(broker, session_ms, rebalance_ms)
+            if len(self._members) > MAX_KEPT:
+                del self._members[next(iter(self._members))]
+        return known
+
+    def on_removed(
+        self, event: GroupMemberExpired | GroupMemberLeft, broker: int, at_ms: int
+    ) -> RemovedEarly | None:
+        """What is observed if a broker has removed a member too early; None: it has not."""
+        known = self._members.pop((event.group, event.member), None)
+        if known is None or known.broker != broker:
+            return None
+        if isinstance(event, GroupMemberExpired):
+            since_ms, time_ms = known.in_session_ms, known.session_ms
+            if time_ms == 1 << 62 and not self._has_new_sessions:
+                time_ms = event.session_timeout_ms
+            reason = "session"
+        else:
+            times_ms = {
+                Departure.NOT_JOINED: known.settled_ms,
+                Departure.NOT_SYNCED: known.joined_ms,
+                Departure.NOT_REVOKED: known.revoked_ms,
+            }
+            since_ms, time_ms = times_ms.get(event.departure, _NEVER), known.rebalance_ms
+            reason = event.departure.value
+        if since_ms == _NEVER or time_ms == 1 << 62 or at_ms >= since_ms + time_ms:
+            return None
+        return RemovedEarly(event.member, reason, since_ms + time_ms, at_ms)
+
+
+def _note_generation(
+    known: _OnTime,
+    asked: m.JoinGroupRequest,
+    generation: int,
+    arrived_ms: int,
+    now_ms: int,
+    has_epochs: bool,
+) -> None:
+    """Note a member's answer to its JoinGroup.  One that repeats an answer gives no more time."""
+    has_own = asked.rebalance_timeout_ms >= 0
+    timeout_ms = asked.rebalance_timeout_ms if has_own else asked.session_timeout_ms
+    known.rebalance_ms = min(known.rebalance_ms, timeout_ms)
+    known.session_ms = min(known.session_ms, asked.session_timeout_ms)
+    if not has_epochs:
+        known.settled_ms = arrived_ms
+    if generation > known.generation:
+        known.generation = generation
+        known.in_session_ms = arrived_ms
+        known.joined_ms = arrived_ms if has_epochs else now_ms
+
+
+def _note_assignment(
+    known: _OnTime,
+    asked: m.ConsumerGroupHeartbeatRequest,
+    answer: m.ConsumerGroupHeartbeatResponse,
+    arrived_ms: int,
+) -> None:
+    """Note what a member has after its heartbeat, and whether it has given up all the rest."""
+    if asked.rebalance_timeout_ms > 0:
+        known.rebalance_ms = min(known.rebalance_ms, asked.rebalance_timeout_ms)
+    if answer.assignment is not None:
+        known.assigned = frozenset(
+            (topic.topic_id, one)
+            for topic in answer.assignment.topic_partitions
+            for one in topic.partitions
+        )
+    if asked.topic_partitions is not None and known.assigned is not None:
+        owned = frozenset(
+            (topic.topic_id, one) for topic in asked.topic_partitions for one in topic.partitions
+        )
+        if owned <= known.assigned:
+            known.revoked_ms = arrived_ms
