@@ -33,12 +33,12 @@ READS: Final = frozenset({
     "add_client", "after_failure", "at", "at_moment", "begin_test", "bootstrap_of", "brokers",
     "call", "check_manners", "check_steps", "choose", "client_config", "clock", "clock_ms", "close",
     "count_life", "draw", "draw_anew", "events", "find", "is_caller_dying", "is_settled", "leader",
-    "logs", "manners", "mark", "moment", "network", "open", "partition", "pause_clock", "processed", "recorded_now",
-    "recorded_since", "require", "result", "resume_clock", "rules", "run", "run_for",
-    "run_info", "run_until", "run_until_condition", "run_until_idle", "save", "sequence_at",
-    "set_speed", "start_recording", "status", "step", "story", "subscribe", "threads_left",
-    "topics", "trace_hash", "trace_into", "trace_lines", "verdict", "wait_for", "wait_until",
-    "wait_until_in_sync", "wait_until_settled", "wait_until_without", "when",
+    "logs", "manners", "mark", "moment", "network", "open", "partition", "pause_clock", "processed",
+    "recorded_now", "recorded_since", "require", "result", "resume_clock", "rules", "run",
+    "run_for", "run_info", "run_until", "run_until_condition", "run_until_idle", "save",
+    "sequence_at", "set_speed", "start_recording", "status", "step", "story", "subscribe",
+    "threads_left", "topics", "trace_hash", "trace_into", "trace_lines", "verdict", "wait_for",
+    "wait_until", "wait_until_in_sync", "wait_until_settled", "wait_until_without", "when",
 })  # fmt: skip
 """Methods without an effect on the cluster, whose calls are not noted."""
 
