@@ -1,4 +1,5 @@
-"""What a run reached: states of partitions, orders of events, reasons, errors; and when.
+"""What a run reached: states of partitions, brokers and coordinators, orders of events, reasons,
+errors; and when.
 
 Owns: the signatures of a run, the moments of its events.  Never: judges, changes anything in the
 cluster.  Kafka: no counterpart; the coverage of fuzzers such as AFL, of states instead of lines.
@@ -13,11 +14,13 @@ from enum import Enum
 from typing import Final
 from zlib import crc32
 
-from kcluster.contract import Note, Reply
+from kcluster.contract import CONTROLLER_ID, Note, Reply
 from kcluster.deaths import ProcessState
+from kcluster.events.clients import GroupEvent
 from kcluster.events.network import LinkEvent, RuleEvent
 from kcluster.events.partitions import PartitionEvent
 from kcluster.events.steps import StepSkipped
+from kcluster.events.transactions import TransactionEvent
 from kcluster.evidence.recorder import Recorder
 from kcluster.invariants.observed import ObservedPartition, ObservedReplica
 from kcluster.protocol.names import has_internal_prefix
@@ -94,6 +97,8 @@ class Coverage:
         else:
             for partition in self._partitions.values():
                 self._look(kind, partition)
+        if isinstance(event, GroupEvent | TransactionEvent):
+            self._look_at_coordinators(kind)
 
     def _look(self, kind: str, partition: ObservedPartition) -> None:
         registration = partition.registration
@@ -108,11 +113,41 @@ class Coverage:
             seen = () if replica is None else _seen(replica, registration.leader_epoch, end)
             replicas.append((broker == leader, broker in registration.isr, state, seen))
         where = "internal" if has_internal_prefix(partition.topic) else ""
-        self._add(where, leader >= 0, len(registration.elr), *sorted(replicas))
+        pending = self._pending(partition, leader)
+        self._add(where, leader >= 0, len(registration.elr), pending, *sorted(replicas))
 
-    def _state(self, broker: int) -> int:
-        process = self._dispatcher.processes.get(broker)
-        return 0 if process is None else _STATES.get(process.state, 0)
+    def _look_at_coordinators(self, kind: str) -> None:
+        """The states of all groups and transactions, each with the event that came last: a broker
+        that was replaced may still have some."""
+        for process in self._dispatcher.processes.values():
+            node = process.last_broker
+            if node is None:
+                continue
+            for shard in node.coordinator.shards.values():
+                for group in shard.groups.values():
+                    self._add("group", kind, type(group).__name__, group.state_name)
+            for transactional in node.transactions.shards.values():
+                for transaction in transactional.transactions.values():
+                    is_pending = transaction.transactional_id in transactional.pending
+                    self._add("transaction", kind, transaction.state.name, is_pending)
+
+    def _pending(self, partition: ObservedPartition, leader: int) -> int:
+        """What a leader has proposed and the controller not decided: 1: a larger ISR, -1: a smaller
+        one, 0: nothing."""
+        process = self._dispatcher.processes.get(leader)
+        node = None if process is None else process.last_broker
+        replica = None if node is None else node.replicas.get(*partition.key)
+        if replica is None or replica.proposal is None:
+            return 0
+        return 1 if len(replica.proposal.isr) > len(replica.isr) else -1
+
+    def _state(self, broker: int) -> tuple[int, bool]:
+        """The state of a broker's process, and whether the active controller fences it."""
+        processes = self._dispatcher.processes
+        process, controller = processes.get(broker), processes[CONTROLLER_ID].last_controller
+        registration = None if controller is None else controller.image.brokers.get(broker)
+        is_fenced = registration is None or registration.fenced
+        return 0 if process is None else _STATES.get(process.state, 0), is_fenced
 
     def _add(self, *parts: object) -> None:
         if parts in self._known:
