@@ -9,9 +9,11 @@ from kcluster.invariants import replayed
 from kcluster.invariants.producers import ProducerRules
 from kcluster.invariants.replayed import Decisions
 from kcluster.partition.log.log import Log
+from kcluster.partition.producers import ProducerStates
 from kcluster.protocol.records.batches import parse_batches
 from kcluster.protocol.records.markers import Marker, build_marker
 from kcluster.protocol.records.records import Record, build_batch
+from tests.invariants.test_broken_cores import names, run
 
 PRODUCER = 7
 PLACE = ("orders", 0, PRODUCER)
@@ -25,6 +27,8 @@ class Partition:
         self.decisions = Decisions()
         self.rules = ProducerRules(self.decisions)
         self.rules.expiration_ms = 1 << 40
+        self._next: dict[int, int] = {}
+        """The next sequence of each epoch."""
 
     def state(self, state: t.TransactionState, epoch: int, version: int, at: int = 0) -> None:
         """A committed record of the coordinator; `at`: the leader epoch of its batch."""
@@ -40,13 +44,19 @@ class Partition:
         )
         self.decisions.put("shop", new, at)
 
-    def data(self, epoch: int, transactional: bool = True) -> list[str]:
+    def data(
+        self, epoch: int, transactional: bool = True, sequence: int | None = None
+    ) -> list[str]:
+        """A batch of one record; without a `sequence`, the next one of its epoch."""
+        if sequence is None:
+            sequence = self._next.get(epoch, 0)
+        self._next[epoch] = sequence + 1
         return self._append(
             build_batch(
                 [Record(0, 0, b"k", b"v", ())],
                 producer_id=PRODUCER,
                 producer_epoch=epoch,
-                base_sequence=0,
+                base_sequence=sequence,
                 transactional=transactional,
             )
         )
@@ -77,6 +87,39 @@ def test_batch__of_a_topic_that_was_created_again(partition: Partition) -> None:
     assert partition.data(2, transactional=False) == []
     partition.log = Log(bytes(15) + b"2", 0)
     assert partition.data(1, transactional=False) == []
+
+
+@pytest.mark.parametrize(("epoch", "sequence"), [(1, 0), (1, 2), (2, 1), (2, 5)])
+def test_batch__that_does_not_follow(partition: Partition, epoch: int, sequence: int) -> None:
+    assert partition.data(1, transactional=False) == []
+    assert partition.data(epoch, False, sequence) == ["sequence-gap"]
+
+
+def test_batch__that_begins_a_new_epoch_after_a_marker_of_it(partition: Partition) -> None:
+    partition.state(t.ONGOING, 3, 2)
+    partition.data(3)
+    partition.state(t.PREPARE_COMMIT, 4, 2)
+    partition.marker(4, 0)
+    partition.state(t.ONGOING, 4, 2)
+    assert partition.data(4, sequence=1) == ["sequence-gap"]
+
+
+def test_batch__goes_on_after_a_marker_of_its_own_epoch(partition: Partition) -> None:
+    partition.state(t.ONGOING, 3, 0)
+    partition.data(3)
+    partition.state(t.PREPARE_COMMIT, 3, 0)
+    partition.marker(3, 0)
+    partition.state(t.ONGOING, 3, 0)
+    assert partition.data(3) == []
+
+
+def test_batch__of_an_unknown_producer_may_have_any_sequence(partition: Partition) -> None:
+    assert partition.data(3, False, 17) == []
+
+
+def test_batch__after_the_last_sequence_comes_the_first(partition: Partition) -> None:
+    partition.data(3, False, 2**31 - 1)
+    assert partition.data(3, False, 0) == []
 
 
 def test_batch__after_its_producer_may_be_forgotten(partition: Partition) -> None:
@@ -175,3 +218,19 @@ def test_marker__of_a_decision_that_was_forgotten_is_not_judged(
     partition.state(t.PREPARE_COMMIT, 3, 0)
     partition.state(t.PREPARE_ABORT, 4, 0)
     assert partition.marker(3, 0) == []
+
+
+REPEATED = """\
+topology: {brokers: 1, topics: {orders: {partitions: 1, replication_factor: 1}}}
+workload: {producers: {topic: orders, rate: 20/s, in_flight: 5, stop: 2s}}
+duration: 3s
+steps: [{at: 1s, rule: {api: Produce, drop: reply, close: true, times: 1}}]
+"""
+"""The answer to one Produce request is lost, so its batches are sent again."""
+
+
+@pytest.mark.pure_python  # a class of the extension cannot be broken on purpose
+def test_leader__that_takes_a_batch_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert run(REPEATED).passed
+    monkeypatch.setattr(ProducerStates, "check", lambda *_: None)
+    assert "sequence-gap" in names(run(REPEATED))

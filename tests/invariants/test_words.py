@@ -57,6 +57,11 @@ TEXTS = [
     (f.BatchAltered(4, "leader epoch"), "the batch at offset 4 has another leader epoch"),
     (f.NewestRemoved(4, 1), "the newest record of its key is gone: offset 4"),
     (f.NewestRemoved(4, 3), "the newest record of its key is gone: offset 4 and 2 more"),
+    (g.StateKept(4, 9), "offsets 4 to 9 have a state from before"),
+    (
+        p.SequenceGap(7, 2, 5, 3, 9),
+        "the batch at offset 9 of producer 7, epoch 2, has sequence 5, where 3 is due",
+    ),
     (p.SequenceRemoved(7, 3, 4), "the last batch of producer 7 is gone: sequence 3 at offset 4"),
     (f.OlderKept(4, 2), "an older record of its key is still there: offset 4 and 1 more"),
     (

@@ -79,6 +79,16 @@ class ProducerWentBack(Observed, frozen=True):
     offset: int
 
 
+class SequenceGap(Observed, frozen=True):
+    """A batch of a producer whose first `sequence` is not the one that was `due`."""
+
+    producer_id: int
+    producer_epoch: int
+    sequence: int
+    due: int
+    offset: int
+
+
 class MarkerStrays(Observed, frozen=True):
     """A marker that comes from no decision, or from that of an earlier transaction."""
 

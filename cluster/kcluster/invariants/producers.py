@@ -11,6 +11,8 @@ TransactionMarkerChannelManager; KIP-98, KIP-360, KIP-890.
                             producer and partition, in an epoch up to the marker's own
     marker-of-last          a marker of version 2 ends a transaction that has begun since (KIP-890:
                             its epoch is above that of its own transaction's batches)
+    sequence-gap            a batch does not follow its producer's last one, with the next sequence
+                            of the same epoch or the first of a new one
     batch-unverified        a transaction begins in a log, though its coordinator has none open with
                             that partition, or its end is in that log already
 """
@@ -21,12 +23,22 @@ from typing import Final, NamedTuple
 
 from kcluster.broker.coordinator.transactions.transaction import ONGOING
 from kcluster.invariants.facts import Measure
-from kcluster.invariants.producer_facts import MarkerStrays, ProducerWentBack, UnverifiedBatch
+from kcluster.invariants.producer_facts import (
+    MarkerStrays,
+    ProducerWentBack,
+    SequenceGap,
+    UnverifiedBatch,
+)
 from kcluster.invariants.promises import forget_oldest
 from kcluster.invariants.replayed import Decisions
 from kcluster.invariants.rules import Broken
 from kcluster.partition.log.log import Log
-from kcluster.protocol.records.batches import CONTROL_BIT, TRANSACTIONAL_BIT, Batch
+from kcluster.protocol.records.batches import (
+    CONTROL_BIT,
+    SEQUENCE_MODULUS,
+    TRANSACTIONAL_BIT,
+    Batch,
+)
 from kcluster.protocol.records.markers import read_marker
 
 _FIRST_OF_V2: Final = 2
@@ -37,7 +49,8 @@ _Place = tuple[str, int, int]
 
 
 class _LastBatch(NamedTuple):
-    """The last batch of a producer in a log.  `coordinator_epoch`: that of its last marker."""
+    """The last batch of a producer in a log.  `next_sequence`: what follows it in its epoch;
+    `coordinator_epoch`: that of its last marker."""
 
     base_offset: int
     leader_epoch: int
@@ -45,6 +58,7 @@ class _LastBatch(NamedTuple):
     max_timestamp: int
     is_control: bool
     is_transactional: bool
+    next_sequence: int
     coordinator_epoch: int
 
 
@@ -89,6 +103,8 @@ class ProducerRules:
                     batch.base_offset,
                 ),
             )
+        if last is not None and not batch.attributes & CONTROL_BIT:
+            yield from _out_of_order(batch, last)
         if batch.producer_id in self._forced:
             return
         if batch.attributes & CONTROL_BIT:
@@ -173,9 +189,28 @@ class ProducerRules:
         )
 
 
+def _out_of_order(batch: Batch, last: _LastBatch) -> Broken:
+    """A batch that does not follow the `last` one of its producer.  What a coordinator writes for a
+    producer has no sequence."""
+    is_next = batch.producer_epoch == last.producer_epoch
+    due = last.next_sequence if is_next else 0
+    if batch.producer_epoch >= last.producer_epoch and batch.base_sequence not in (due, -1):
+        yield (
+            "sequence-gap",
+            SequenceGap(
+                batch.producer_id, batch.producer_epoch, batch.base_sequence, due, batch.base_offset
+            ),
+        )
+
+
 def _of(batch: Batch, before: _LastBatch | None) -> _LastBatch:
-    """What is remembered of a producer's batch, after another one of the same log."""
+    """What is remembered of a producer's batch, after another one of the same log.  A marker of
+    another epoch begins that epoch."""
     marker = read_marker(batch) if batch.is_control else None
+    following = (batch.last_sequence + 1) % SEQUENCE_MODULUS
+    if batch.is_control:
+        is_same = before is not None and before.producer_epoch == batch.producer_epoch
+        following = before.next_sequence if before is not None and is_same else 0
     if marker is not None:
         coordinator_epoch = marker.coordinator_epoch
     else:
@@ -187,5 +222,6 @@ def _of(batch: Batch, before: _LastBatch | None) -> _LastBatch:
         batch.max_timestamp,
         batch.is_control,
         batch.is_transactional,
+        following,
         coordinator_epoch,
     )

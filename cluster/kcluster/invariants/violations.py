@@ -110,6 +110,7 @@ VIOLATIONS: Final = {
     "read-aborted": "a share group with read_committed got a record of an aborted transaction",
     "fenced-alone": "a transactional producer was fenced, though no other took its place",
     "producer-epoch-back": "a leader appended a batch of an older epoch of its producer",
+    "sequence-gap": "a leader appended a batch that does not follow the last one of its producer",
     "coordinator-epoch-back": "a leader appended a marker of a coordinator that was replaced",
     "marker-undecided": "a marker says what no coordinator has decided",
     "marker-of-last": "a late marker ended a transaction that began after its own",

@@ -276,6 +276,13 @@ def _(fact: p.ProducerWentBack) -> str:
 
 
 @observed_text.register
+def _(fact: p.SequenceGap) -> str:
+    batch = f"the batch at offset {fact.offset} of producer {fact.producer_id}"
+    epoch = f"epoch {fact.producer_epoch}"
+    return f"{batch}, {epoch}, has sequence {fact.sequence}, where {fact.due} is due"
+
+
+@observed_text.register
 def _(fact: p.MarkerStrays) -> str:
     producer = f"producer {fact.producer_id}"
     result = "commit" if fact.is_commit else "abort"

@@ -106,6 +106,7 @@ MUTATIONS: Final = (
             "",
         ),
         on="quotas",
+        expects="not-at-rest",
     ),
     mutation(
         "resigned_leader_confirms_deletion",
@@ -127,6 +128,7 @@ MUTATIONS: Final = (
             "    elif first_sequence < 0 and known_epoch != NO_PRODUCER_EPOCH:\n",
         ),
         on="pipelined",
+        expects="sequence-gap",
     ),
     mutation(
         "never_quite_caught_up",
@@ -168,6 +170,8 @@ MUTATIONS: Final = (
             "        next_producer_id=NO_PRODUCER_ID,\n        last_update_ms=now_ms,\n",
         ),
         on="transactions",
+        equivalent="the partitions of a transaction go when it is complete, so the next one begins"
+        " without any",
     ),
     mutation(
         "recovering_zombie_is_welcome",
@@ -188,6 +192,7 @@ MUTATIONS: Final = (
             "",
         ),
         on="transactions",
+        expects="coordinator-differs",
     ),
     mutation(
         "shortest_rebalance_timeout",
@@ -220,6 +225,7 @@ MUTATIONS: Final = (
             "            if not completing:\n",
         ),
         on="groups late_members",
+        expects="coordinator-differs told-uncommitted",
     ),
     mutation(
         "kept_partition_gets_new_epoch",
