@@ -8,6 +8,8 @@ import pytest
 
 from kcluster.broker.coordinator.classic_group import ClassicGroup
 from kcluster.broker.coordinator.consumer import heartbeat
+from kcluster.broker.coordinator.consumer.group import ConsumerGroup
+from kcluster.broker.coordinator.consumer.member import ConsumerMember
 from kcluster.broker.coordinator.interface import Settled
 from kcluster.broker.coordinator.modern.group import ModernGroup
 from kcluster.protocol.errors import ErrorCode
@@ -188,3 +190,71 @@ def test_coordinator__that_resigns_and_leaves_a_join_without_an_answer(
     monkeypatch.setattr(ClassicGroup, "unload", unload)
     result = run(JOINS_WHILE_ITS_COORDINATOR_MOVES)
     assert names(result) == {"no-reply"}
+
+
+KEPT = """\
+topology:
+  brokers: 1
+  topics: {orders: {partitions: 4, replication_factor: 1}}
+  config:
+    group.consumer.min.session.timeout.ms: 1000
+    group.consumer.session.timeout.ms: 3000
+    group.consumer.min.heartbeat.interval.ms: 200
+    group.consumer.heartbeat.interval.ms: 200
+    group.consumer.assignment.interval.ms: 0
+workload:
+  producers: {topic: orders, rate: 40/s}
+  consumers:
+    - topics: orders
+      name: stay
+      group: epochs
+      group_protocol: consumer
+      config: {auto.commit.interval.ms: 200, request.timeout.ms: 600, fetch.max.wait.ms: 100}
+    - {topics: orders, name: a, group: epochs, group_protocol: consumer, start: 2s, stop: 4s}
+    - {topics: orders, name: b, group: epochs, group_protocol: consumer, start: 3s, stop: 5s}
+duration: 8s
+steps:
+  - at: 1s
+    rule:
+      api: OffsetCommit
+      client: stay
+      delay: 800ms
+      jitter: 1500ms
+      of: request
+      probability: 50%
+    for: 6s
+"""
+"""The commits of a member are late, and it gets new epochs while it keeps two partitions."""
+
+
+def test_commit__that_is_refused_though_the_partition_was_kept(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert names(run(KEPT)) == set()
+    monkeypatch.setattr(ConsumerMember, "assignment_epoch", lambda self, *_: self.epoch)
+    assert "commit-refused" in names(run(KEPT))
+
+
+MATCHED = """\
+topology:
+  brokers: 1
+  topics: {orders: {partitions: 1, replication_factor: 1}}
+  config: {auto.create.topics.enable: false}
+workload:
+  producers: {topic: orders, rate: 1/s}
+  consumers:
+    - topics: [orders, fees]
+      name: clerk
+      group: billing
+      group_protocol: consumer
+      by_pattern: true
+duration: 40s
+steps: [{at: 3s, create_topic: {name: fees}}]
+"""
+
+
+def test_topic__that_is_created_later_and_not_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert names(run(MATCHED)) == set()
+    has_new = property(lambda self: self._topics_seen is None)
+    monkeypatch.setattr(ConsumerGroup, "has_new_topics", has_new)
+    assert "topic-unmatched" in names(run(MATCHED))

@@ -396,6 +396,47 @@ def test_commit__of_a_partition_that_came_back_after_another_member_had_it(told:
     assert told.broken == ["stale-commit"]
 
 
+def test_commit__of_a_partition_that_its_member_has_kept(told: Told) -> None:
+    told.consume("a", 0, 3, assigned=[0, 1])
+    told.consume("a", 3, 4, assigned=[0], owned=[0, 1])
+    told.consume("a", 4, 5)
+    told.commit("a", 3, 0)
+    told.commit("a", 3, 1, error=ErrorCode.STALE_MEMBER_EPOCH)
+    told.commit("a", 2, 0, error=ErrorCode.STALE_MEMBER_EPOCH)
+    told.commit("a", 3, 0, error=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+    assert told.broken == []
+    told.commit("a", 3, 0, error=ErrorCode.STALE_MEMBER_EPOCH)
+    assert told.broken == ["commit-refused"]
+
+
+def test_commit__of_a_partition_that_was_away(told: Told) -> None:
+    told.consume("a", 0, 3, assigned=[0])
+    told.consume("a", 3, 4, assigned=[], owned=[0])
+    told.consume("a", 4, 5, assigned=[0], owned=[])
+    told.commit("a", 4, error=ErrorCode.STALE_MEMBER_EPOCH)
+    assert told.broken == []
+
+
+def test_commit__while_a_heartbeat_may_take_its_partition(told: Told) -> None:
+    told.consume("a", 0, 3, assigned=[0])
+    told.consume("a", 3, 4, owned=[0])
+    told.ask(ApiKey.CONSUMER_GROUP_HEARTBEAT, m.ConsumerGroupHeartbeatRequest("g", "a", 4))
+    told.commit("a", 3, error=ErrorCode.STALE_MEMBER_EPOCH)
+    assert told.broken == []
+
+
+def test_commit__after_a_coordinator_that_was_replaced_has_answered(told: Told) -> None:
+    told.consume("a", 0, 3, assigned=[0])
+    late = told.ask(ApiKey.CONSUMER_GROUP_HEARTBEAT, m.ConsumerGroupHeartbeatRequest("g", "a", 3))
+    told.leaders = {2: 6}
+    told.consume("b", 0, 4, assigned=[], broker=2)
+    told.answer(late, m.ConsumerGroupHeartbeatResponse(member_id="a", member_epoch=4))
+    told.consume("a", 3, 5, broker=2)
+    told.leaders = {1: 7}
+    told.commit("a", 3, error=ErrorCode.STALE_MEMBER_EPOCH)
+    assert told.broken == []
+
+
 def test_commit__of_a_static_member_that_is_back_under_another_id(told: Told) -> None:
     """It has its old partitions from the beginning, whatever epoch it names."""
     told.consume("a", 0, 4, assigned=[0], instance="till")

@@ -57,6 +57,20 @@ TEXTS = [
     (f.BatchAltered(4, "leader epoch"), "the batch at offset 4 has another leader epoch"),
     (f.NewestRemoved(4, 1), "the newest record of its key is gone: offset 4"),
     (f.NewestRemoved(4, 3), "the newest record of its key is gone: offset 4 and 2 more"),
+    (
+        p.VerifiedOtherwise(7, 3, "orders", 1, ""),
+        "orders-1 was verified for producer 7, epoch 3, which has no open transaction there; it is"
+        " unknown",
+    ),
+    (
+        p.ZombieServed("EndTxn", 7, 3, 5),
+        "EndTxn of producer 7, epoch 3, was served, after epoch 5 had begun anew",
+    ),
+    (g.Unmatched("fees", "fees|bills"), "fees matches fees|bills, and the group has not found it"),
+    (
+        g.CommitRefused("a-1", 4, 0, 3, 6),
+        "a commit of a-1 with member epoch 4 of 6 was refused, though it has partition 0 since 3",
+    ),
     (g.StateKept(4, 9), "offsets 4 to 9 have a state from before"),
     (
         p.SequenceGap(7, 2, 5, 3, 9),

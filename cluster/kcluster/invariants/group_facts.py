@@ -70,6 +70,24 @@ class GivenAway(Observed, frozen=True):
     since: int
 
 
+class Unmatched(Observed, frozen=True):
+    """A topic that matches a regular expression of a group, and that the group has not found."""
+
+    topic: str
+    regex: str
+
+
+class CommitRefused(Observed, frozen=True):
+    """A commit with an older `epoch` that was refused, though the member has had the partition
+    since `since`; `newest`: its present epoch."""
+
+    member: str
+    epoch: int
+    partition: int
+    since: int
+    newest: int
+
+
 class StateKept(Observed, frozen=True):
     """A state of records that was not written since the share partition's state was
     initialized."""

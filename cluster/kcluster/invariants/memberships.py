@@ -8,6 +8,8 @@ KAFKA-10284, KAFKA-12984.
                    the coordinator has begun
     stale-commit   a commit of an older generation is taken, or one of an older epoch for a
                    partition that another member was given
+    commit-refused a commit of an older epoch is refused, although its member has kept the
+                   partition since that epoch
     lost-member    a member is unknown, or another one has its group.instance.id, although it has
                    neither left nor been removed for a reason
     late-member    a generation goes on although a member has not synced in the rebalance timeout,
@@ -37,7 +39,7 @@ from kcluster.events.clients import (
     GroupRebalanced,
 )
 from kcluster.invariants.facts import Measure
-from kcluster.invariants.group_facts import Duty, Overdue, PlaceLost, StaleRequest
+from kcluster.invariants.group_facts import CommitRefused, Duty, Overdue, PlaceLost, StaleRequest
 from kcluster.invariants.promises import BrokenPromise, LeaderEpoch, forget_oldest
 from kcluster.invariants.rejoins import Rejoin, Rejoins
 from kcluster.invariants.removals import Removals
@@ -96,8 +98,9 @@ def _without(kept: dict[K, V], groups: Collection[str]) -> dict[K, V]:
 
 class _Arrival(Struct):
     """A request at a broker that coordinates its group in this leader epoch.  `broken`: what is
-    broken if it is served; `given_away`: the same of single partitions of a commit; `rejoin`: the
-    generation in which a JoinGroup must not be answered."""
+    broken if it is served; `given_away`: the same of single partitions of a commit; `kept`: what is
+    broken if they are refused; `rejoin`: the generation in which a JoinGroup must not be
+    answered."""
 
     broker: int
     leader_epoch: int
@@ -105,6 +108,7 @@ class _Arrival(Struct):
     broken: BrokenPromise | None = None
     rejoin: Rejoin | None = None
     given_away: dict[tuple[str | bytes, int], BrokenPromise] = {}
+    kept: dict[tuple[str | bytes, int], BrokenPromise] = {}
 
 
 class _Generation(Struct):
@@ -123,8 +127,9 @@ class _Generation(Struct):
 
 class _ToldMember(Struct):
     """A member of a group with epochs, as it was told last.  `previous`: the epoch before; -1 if it
-    has just joined.  `lost`: the partitions that it must give up, since `since_ms` at the
-    latest by the clock of `leader` (broker, leader epoch)."""
+    has just joined.  `kept_since`: the epoch since which it has each partition.  `lost`: the
+    partitions that it must give up, since `since_ms` at the latest by the clock of `leader`
+    (broker, leader epoch)."""
 
     epoch: int
     previous: int = -1
@@ -132,6 +137,7 @@ class _ToldMember(Struct):
     is_leaving: bool = False
     timeout_ms: int = _NO_TIMEOUT
     assigned: _Assigned = _NONE_ASSIGNED
+    kept_since: dict[tuple[str | bytes, int], int] = {}
     lost: _Assigned = _NONE_ASSIGNED
     since_ms: int = 0
     leader: tuple[int, int] = (-1, -1)
@@ -273,6 +279,7 @@ class Memberships:
         if arrival is None or body is None:
             return
         if arrival.leader_epoch < self._leader_epochs.get(_group_of(request) or "", -1):
+            self._forget_kept(request)
             return
         if request.api_key not in _WITHOUT_TIME:
             has_epochs = request.body.group_id in self._with_epochs
@@ -476,6 +483,8 @@ class Memberships:
             if goes_on and known.must_give_up(assigned, _owned(request)):
                 known.since_ms, known.leader = now_ms, (arrival.broker, arrival.leader_epoch)
             known.assigned = assigned
+            places = [(self.tenures.topic("", topic_id), index) for topic_id, index in assigned]
+            known.kept_since = {one: known.kept_since.get(one, epoch) for one in places}
             for topic_id, partition in assigned:
                 self.tenures.on_partition(*key, epoch, topic_id, partition)
         elif isinstance(answer, m.StreamsGroupHeartbeatResponse):
@@ -512,14 +521,36 @@ class Memberships:
         if member is None or own >= member.epoch:
             return
         # With an older epoch a member may commit what it has kept since then (KIP-1251).
+        is_asking = self._is_asking(group, member_id)
         for topic in body.topics:
             name, topic_id = topic.name, topic.topic_id
             for one in topic.partitions:
                 index = one.partition_index
                 fact = self.tenures.given_away(group, name, topic_id, index, (own, member_id))
+                place = (self.tenures.topic(name, topic_id), index)
+                since = member.kept_since.get(place)
                 if fact is not None:
-                    place = (self.tenures.topic(name, topic_id), index)
                     arrival.given_away[place] = ("stale-commit", f"group {group}", fact)
+                elif since is not None and since <= own and not is_asking:
+                    kept = CommitRefused(member_id, own, index, since, member.epoch)
+                    arrival.kept[place] = ("commit-refused", f"group {group}", kept)
+
+    def _is_asking(self, group: str, member_id: str) -> bool:
+        """Whether a heartbeat of a member has no answer yet, and may have changed what it has."""
+        return any(
+            one.api_key in _OF_EPOCHS
+            and one.body.group_id == group
+            and one.body.member_id == member_id
+            for one in self._arrivals
+        )
+
+    def _forget_kept(self, request: Request) -> None:
+        """Forget since when a member has its partitions: a coordinator that was replaced may have
+        told it something else."""
+        if request.api_key in _OF_EPOCHS:
+            known = self._members.get((request.body.group_id, request.body.member_id))
+            if known is not None:
+                known.kept_since = {}
 
     def _broken_by_commit(
         self, arrival: _Arrival, answer: m.OffsetCommitResponse | m.TxnOffsetCommitResponse
@@ -531,6 +562,8 @@ class Memberships:
                 broken = arrival.broken or arrival.given_away.get(place)
                 if broken is not None and not one.error_code:
                     return broken
+                if one.error_code == ErrorCode.STALE_MEMBER_EPOCH and place in arrival.kept:
+                    return arrival.kept[place]
         return None
 
 

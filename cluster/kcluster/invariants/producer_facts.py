@@ -118,6 +118,27 @@ class UnverifiedBatch(Observed, frozen=True):
     state: str
 
 
+class VerifiedOtherwise(Observed, frozen=True):
+    """A partition that was verified, and is not in the producer's open transaction; `state`: that
+    of its transactional id, "" for none."""
+
+    producer_id: int
+    producer_epoch: int
+    topic: str
+    partition: int
+    state: str
+
+
+class ZombieServed(Observed, frozen=True):
+    """A request of a producer that was served, though a producer of the `newest` epoch has begun
+    anew before it came."""
+
+    request: str
+    producer_id: int
+    producer_epoch: int
+    newest: int
+
+
 class OtherwiseEnded(Observed, frozen=True):
     """An answer that confirms the end of a transaction which its coordinator did not decide so;
     `state`: the transaction's."""

@@ -61,6 +61,14 @@ def transactional_id_of(request: Request) -> str | None:
     return body.transactional_id or None
 
 
+def named_producer(request: Request) -> tuple[int, int]:
+    """(producer id, epoch) that a producer's request names; -1 for none."""
+    body = request.body
+    if request.api_key == _ADD_PARTITIONS:
+        return body.v3_and_below_producer_id, body.v3_and_below_producer_epoch
+    return body.producer_id, body.producer_epoch
+
+
 def error_in(request: Request, answer: object) -> ErrorCode:
     """The error of the answer to a producer; of partitions, which have one, the first."""
     if request.api_key != _ADD_PARTITIONS:
@@ -78,15 +86,11 @@ def refused_for_nothing(
     None: nothing."""
     if error not in _FOR_GOOD or known is None:
         return None
-    body = request.body
-    if request.api_key == _ADD_PARTITIONS:
-        producer_id, epoch = body.v3_and_below_producer_id, body.v3_and_below_producer_epoch
-    else:
-        producer_id, epoch = body.producer_id, body.producer_epoch
+    producer_id, epoch = named_producer(request)
     if not _must_serve(request, producer_id, epoch, known):
         return None
     return RefusedProducer(
-        type(body).__name__.removesuffix("Request"),
+        type(request.body).__name__.removesuffix("Request"),
         producer_id,
         epoch,
         error.name,

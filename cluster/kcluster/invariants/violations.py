@@ -72,6 +72,10 @@ VIOLATIONS: Final = {
     " a generation that was over, or for a partition that another member was given",
     "stale-member": "a request of a member was served in a generation or member epoch that was"
     " over, or after the member had left",
+    "topic-unmatched": "a consumer group has not found a topic that matches a regular expression of"
+    " its members for long",
+    "commit-refused": "a commit in an older member epoch was refused, though its member has kept"
+    " the partition since then",
     "lost-member": "a member was told that it is unknown, or another one got its group.instance.id,"
     " though it had neither left nor been removed",
     "told-uncommitted": "a member was told an epoch, or the assignment of a generation, that its"
@@ -116,6 +120,10 @@ VIOLATIONS: Final = {
     "marker-of-last": "a late marker ended a transaction that began after its own",
     "marker-before-commit": "a leader confirmed a marker that is not committed",
     "batch-unverified": "a transaction began in a log, though its coordinator had none open there",
+    "verified-otherwise": "a coordinator verified a partition that was not in the producer's open"
+    " transaction",
+    "zombie-served": "a transactional producer was served, though another one had begun with its id"
+    " since",
     "coordinator-differs": "a coordinator holds something else than its log says",
     "ended-otherwise": "the end of a transaction was confirmed, and its coordinator has decided"
     " otherwise",

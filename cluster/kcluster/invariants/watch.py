@@ -32,8 +32,9 @@ from kcluster.events.brokers import BrokerDown, ControllerElected, DiskReplaced
 from kcluster.events.partitions import BecameFollower
 from kcluster.events.share_groups import SharePartitionLoaded
 from kcluster.invariants.administrator import Administrator
+from kcluster.invariants.claims import VERIFICATION, VERIFIED, ProducerClaims
 from kcluster.invariants.concerned import named_by_peer, replica_of, written_by
-from kcluster.invariants.coordinators import Shard
+from kcluster.invariants.coordinators import Shard, knows_all
 from kcluster.invariants.decisions import proposals_in
 from kcluster.invariants.fetch_answers import misfetched
 from kcluster.invariants.group_facts import OffsetGiven, UnstableRead
@@ -43,8 +44,9 @@ from kcluster.invariants.markers import Leading
 from kcluster.invariants.observed import NO_EPOCH, ObservedPartition
 from kcluster.invariants.offset_answers import OFFSET_APIS
 from kcluster.invariants.overdue import OVERDUE_EVERY_MS, OverdueTransactions
+from kcluster.invariants.patterns import PatternTopics
 from kcluster.invariants.promises import BrokenPromise, forget_oldest
-from kcluster.invariants.refused import OF_PRODUCERS, error_in
+from kcluster.invariants.refused import OF_PRODUCERS, error_in, transactional_id_of
 from kcluster.invariants.rounds import Rounds
 from kcluster.invariants.share_assignments import IdleMembers
 from kcluster.invariants.share_locks import LOCK_SLACK_MS, OverdueLocks
@@ -132,11 +134,13 @@ class Watch:
         """The share partitions that were loaded in this step."""
         self._locks = OverdueLocks(dispatcher.processes, self.invariants.shares.reconfigured)
         self._idle = IdleMembers(dispatcher.processes)
+        self._patterns = PatternTopics(dispatcher.processes)
         self._stalls = Stalls(dispatcher)
         self._stalls_at_ms = LOOK_EVERY_MS
         """The time of the next look for stalls."""
         self._administrator = Administrator(dispatcher, self.invariants)
         self._muted = MutedConnections()
+        self._claims = ProducerClaims(self.invariants.coordinators.decisions)
         self._rounds = Rounds(dispatcher, self.invariants)
         self._overdue = OverdueTransactions(dispatcher)
         self._look_at_ms = OVERDUE_EVERY_MS
@@ -347,6 +351,10 @@ class Watch:
                 )
         elif kind is _MarkersRequest:
             invariants.markers.on_peer_request(request, self._leading(node_id))
+        elif kind is VERIFICATION:
+            ids = [one.transactional_id for one in request.body.transactions]
+            if ids and all(self._is_newest_for(node_id, one) for one in ids):
+                self._claims.on_peer_request(request)
         elif request.source == RUNTIME_ID:
             self._administrator.on_request(node_id, request, self._leader_epoch, now_ms)
         else:
@@ -360,6 +368,9 @@ class Watch:
             held_back = self.invariants.heartbeats.on_answer(node_id, number, response)
             if held_back is not None:
                 self.invariants.report_broker(now_ms, node_id, "shutdown-held-back", held_back)
+        elif type(response.body) is VERIFIED:
+            for broken in self._claims.on_peer_response(node_id, number, response):
+                self.invariants.report_promise(now_ms, broken, response.source)
         else:
             self.invariants.check_peer_response(node_id, number, response, now_ms)
 
@@ -367,12 +378,17 @@ class Watch:
         self.invariants.replies.on_request(node_id, request, now_ms)
         self.invariants.promises.on_request(request, now_ms)
         self._muted.on_request(request, now_ms)
+        self._patterns.on_request(node_id, request, now_ms)
         if request.api_key == ApiKey.WRITE_TXN_MARKERS:
             for marker in request.body.markers:
                 self.invariants.appended.on_forced(marker.producer_id)
             self.invariants.markers.on_request(request, self._leading(node_id))
         elif request.api_key == ApiKey.DELETE_RECORDS:
             self.invariants.deleted_by_hand.update({one.name: None for one in request.body.topics})
+        elif request.api_key in OF_PRODUCERS and self._is_newest_for(
+            node_id, transactional_id_of(request) or ""
+        ):
+            self._claims.on_request(node_id, request)
         if request.api_key in OFFSET_APIS:
             self.invariants.offset_answers.on_request(request)
         self.invariants.memberships.on_request(node_id, request, self._leader_epoch, now_ms)
@@ -414,7 +430,8 @@ class Watch:
         """Look for stalls, overdue transactions and locks, idle members of share groups, and silent
         brokers; called from time to time, between two steps."""
         slack_ms = max(LOCK_SLACK_MS, self.invariants.memberships.slack_ms)
-        for broker, broken in (*self._locks.look(now_ms, slack_ms), *self._idle.look()):
+        overdue = (*self._locks.look(now_ms, slack_ms), *self._patterns.look(now_ms))
+        for broker, broken in (*overdue, *self._idle.look()):
             self.invariants.report_promise(now_ms, broken, broker)
         process = self._processes[CONTROLLER_ID]
         controller = process.last_controller
@@ -466,6 +483,10 @@ class Watch:
         if reply.request.api_key in SHARE_APIS:
             self._check_shared_reads(reply, now_ms)
             self.invariants.check_shares(reply, self._led_by, now_ms)
+            return
+        if reply.request.api_key in OF_PRODUCERS:
+            for broker, broken in self._claims.on_decided(reply):
+                self.invariants.report_promise(now_ms, broken, broker)
             return
         if reply.request.api_key in OFFSET_APIS:
             self.invariants.offset_answers.on_decided(reply)
@@ -564,6 +585,15 @@ class Watch:
         partition = coordinator_partition(key, len(topic.partitions))
         replica = node.replicas.get(topic.topic_id, partition)
         return replica if replica is not None and replica.is_leader else None
+
+    def _is_newest_for(self, broker: int, transactional_id: str) -> bool:
+        """Whether a broker is the newest coordinator of a transactional id, and knows all that is
+        committed."""
+        replica = self._home(broker, transactional_id, TRANSACTION_STATE_TOPIC)
+        if replica is None:
+            return False
+        home = (replica.topic_id, replica.partition)
+        return knows_all(self.invariants.partition(TRANSACTION_STATE_TOPIC, home), replica)
 
     def _leading(self, broker: int) -> Leading:
         """How to find the partitions that a broker leads."""

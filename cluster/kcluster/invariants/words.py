@@ -182,6 +182,17 @@ def _(fact: g.GivenAway) -> str:
 
 
 @observed_text.register
+def _(fact: g.Unmatched) -> str:
+    return f"{fact.topic} matches {fact.regex}, and the group has not found it"
+
+
+@observed_text.register
+def _(fact: g.CommitRefused) -> str:
+    commit = f"a commit of {fact.member} with member epoch {fact.epoch} of {fact.newest}"
+    return f"{commit} was refused, though it has partition {fact.partition} since {fact.since}"
+
+
+@observed_text.register
 def _(fact: g.StateKept) -> str:
     return f"offsets {fact.first_offset} to {fact.last_offset} have a state from before"
 
@@ -304,6 +315,19 @@ def _(fact: p.UnverifiedBatch) -> str:
     begins = f"a transaction of {producer}, epoch {fact.producer_epoch}, begins"
     state = fact.state or "unknown"
     return f"{begins} at offset {fact.offset}; at its coordinator it is {state}"
+
+
+@observed_text.register
+def _(fact: p.VerifiedOtherwise) -> str:
+    producer = f"producer {fact.producer_id}, epoch {fact.producer_epoch}"
+    verified = f"{fact.topic}-{fact.partition} was verified for {producer}"
+    return f"{verified}, which has no open transaction there; it is {fact.state or 'unknown'}"
+
+
+@observed_text.register
+def _(fact: p.ZombieServed) -> str:
+    producer = f"producer {fact.producer_id}, epoch {fact.producer_epoch}"
+    return f"{fact.request} of {producer}, was served, after epoch {fact.newest} had begun anew"
 
 
 @observed_text.register

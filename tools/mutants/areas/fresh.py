@@ -95,7 +95,8 @@ MUTATIONS: Final = (
             "        end = start + PRODUCER_ID_BLOCK_SIZE\n",
             "        self._next = end = start + PRODUCER_ID_BLOCK_SIZE\n",
         ),
-        on="controller",
+        on="newcomers",
+        expects="producer-id-twice",
     ),
     mutation(
         "unsent_answer_counts",
@@ -159,7 +160,8 @@ MUTATIONS: Final = (
             "    is_part = known.state is ONGOING and partition in known.partitions\n",
             "    is_part = known.state is ONGOING\n",
         ),
-        on="late_markers verification",
+        on="takeovers verification",
+        expects="verified-otherwise batch-unverified",
     ),
     mutation(
         "partitions_of_last_transaction_stay",
@@ -181,7 +183,8 @@ MUTATIONS: Final = (
             "        return started  # the producer asks again, because the answer was lost\n    return ErrorCode.PRODUCER_FENCED\n",
             "        return started  # the producer asks again, because the answer was lost\n    return replace(started, producer_epoch=epoch + 1, last_producer_epoch=epoch)\n",
         ),
-        on="transactions late_answers",
+        on="takeovers",
+        expects="zombie-served",
     ),
     mutation(
         "client_version_lost_in_log",
@@ -235,7 +238,8 @@ MUTATIONS: Final = (
             "        kept = {one: since for one, since in current.items() if one in target}\n",
             "        kept = {one: to.target_epoch for one in current if one in target}\n",
         ),
-        on="groups commits",
+        on="late_members groups",
+        expects="commit-refused",
     ),
     mutation(
         "regex_resolved_once",
@@ -245,7 +249,8 @@ MUTATIONS: Final = (
             "        return seen is None or any(one not in seen for one in self.broker.image.topic_names)\n",
             "        return seen is None\n",
         ),
-        on="admin groups",
+        on="patterns",
+        expects="topic-unmatched",
     ),
     mutation(
         "revocation_timer_survives",
