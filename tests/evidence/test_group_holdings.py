@@ -37,6 +37,23 @@ steps:
   - {at: 700ms, kill: coordinator(billing), for: 500ms}
 checks: {verdict: valid}
 """
+DELETED = """\
+topology:
+  brokers: 1
+  topics:
+    fees: {partitions: 1, replication_factor: 1}
+    orders: {partitions: 1, replication_factor: 1}
+    bills: {partitions: 1, replication_factor: 1}
+  config: {auto.create.topics.enable: false}
+workload:
+  producers: {topic: fees, name: shop, rate: 5/s}
+  consumers:
+    - {topics: [orders, bills], name: first, group: billing, group_protocol: consumer}
+    - {topics: [orders, bills], name: second, group: billing, group_protocol: consumer, start: 1s}
+duration: 12s
+steps: [{at: 9s, delete_topic: orders}, {at: 9s, delete_topic: bills}]
+"""
+"""Of topics that are gone, the answers have ids without names."""
 BACK_UNDER_ITS_OLD_ID = """\
 # A classic member of a consumer group is removed while nothing can be written, and joins again with
 # the partitions that it had, before it knows.
@@ -107,6 +124,10 @@ def played(assignor: str) -> RunResult:
 @pytest.mark.parametrize("assignor", ASSIGNORS)
 def test_holdings__classic_members_never_share_a_partition(assignor: str) -> None:
     assert played(assignor).passed
+
+
+def test_holdings__of_topics_that_are_gone_are_not_compared() -> None:
+    assert "owned-twice" not in run_scenario(Scenario.parse(DELETED), "virtual").verdict.counts()
 
 
 def test_holdings__end_with_the_removal_of_a_member_whatever_it_says_then() -> None:

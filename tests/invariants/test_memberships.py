@@ -417,6 +417,14 @@ def test_commit__of_a_partition_that_was_away(told: Told) -> None:
     assert told.broken == []
 
 
+def test_commit__of_a_topic_that_was_created_again(told: Told) -> None:
+    told.consume("a", 0, 3, assigned=[0])
+    told.memberships.tenures.name_of = lambda topic_id: "" if topic_id == TOPIC else "orders"
+    told.consume("a", 3, 4)
+    told.commit("a", 3, error=ErrorCode.STALE_MEMBER_EPOCH)
+    assert told.broken == []
+
+
 def test_commit__while_a_heartbeat_may_take_its_partition(told: Told) -> None:
     told.consume("a", 0, 3, assigned=[0])
     told.consume("a", 3, 4, owned=[0])

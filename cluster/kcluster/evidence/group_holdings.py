@@ -352,10 +352,12 @@ class _Words:
         )
 
     def _partitions(self, topics: Iterable[_TopicIds]) -> list[Partition]:
-        names = self._names
+        # Topics that were deleted since are not compared: they have no names any more, and new ones
+        # may have theirs.
         return [
-            (names.get(topic.topic_id, ""), number)
+            (name, number)
             for topic in topics
+            if (name := self._names.get(topic.topic_id)) is not None
             for number in topic.partitions
         ]
 

@@ -137,7 +137,7 @@ class _ToldMember(Struct):
     is_leaving: bool = False
     timeout_ms: int = _NO_TIMEOUT
     assigned: _Assigned = _NONE_ASSIGNED
-    kept_since: dict[tuple[str | bytes, int], int] = {}
+    kept_since: dict[tuple[bytes, int], int] = {}
     lost: _Assigned = _NONE_ASSIGNED
     since_ms: int = 0
     leader: tuple[int, int] = (-1, -1)
@@ -483,8 +483,7 @@ class Memberships:
             if goes_on and known.must_give_up(assigned, _owned(request)):
                 known.since_ms, known.leader = now_ms, (arrival.broker, arrival.leader_epoch)
             known.assigned = assigned
-            places = [(self.tenures.topic("", topic_id), index) for topic_id, index in assigned]
-            known.kept_since = {one: known.kept_since.get(one, epoch) for one in places}
+            known.kept_since = {one: known.kept_since.get(one, epoch) for one in assigned}
             for topic_id, partition in assigned:
                 self.tenures.on_partition(*key, epoch, topic_id, partition)
         elif isinstance(answer, m.StreamsGroupHeartbeatResponse):
@@ -528,12 +527,23 @@ class Memberships:
                 index = one.partition_index
                 fact = self.tenures.given_away(group, name, topic_id, index, (own, member_id))
                 place = (self.tenures.topic(name, topic_id), index)
-                since = member.kept_since.get(place)
+                since = self._kept_since(member, name, topic_id, index)
                 if fact is not None:
                     arrival.given_away[place] = ("stale-commit", f"group {group}", fact)
                 elif since is not None and since <= own and not is_asking:
                     kept = CommitRefused(member_id, own, index, since, member.epoch)
                     arrival.kept[place] = ("commit-refused", f"group {group}", kept)
+
+    def _kept_since(
+        self, member: _ToldMember, name: str, topic_id: bytes, index: int
+    ) -> int | None:
+        """The epoch since which a member has a partition.  A topic that was created again has the
+        same name, and is another one."""
+        for (kept_id, number), since in member.kept_since.items():
+            is_named = self.tenures.name_of(kept_id) == name if name else kept_id == topic_id
+            if number == index and is_named:
+                return since
+        return None
 
     def _is_asking(self, group: str, member_id: str) -> bool:
         """Whether a heartbeat of a member has no answer yet, and may have changed what it has."""
