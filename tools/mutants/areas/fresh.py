@@ -76,6 +76,7 @@ MUTATIONS: Final = (
             "self._set(self._epochs[index:], self._starts[index:])",
         ),
         on="retention",
+        expects="answer-differs epochs-differ",
     ),
     mutation(
         "producer_ids_repeat_after_failover",
@@ -117,7 +118,7 @@ MUTATIONS: Final = (
             "            if not replica.is_leader:\n",
             "            if replica.registration.leader < 0:\n",
         ),
-        on="settings admin",
+        on="settings",
         expects="deletion-undone",
     ),
     mutation(
@@ -338,6 +339,7 @@ MUTATIONS: Final = (
             "        committed(ErrorCode.NONE, now_ms)\n",
         ),
         on="share_admin",
+        expects="watermark-above-isr",
     ),
     mutation(
         "old_connection_ends_new_session",
@@ -380,6 +382,7 @@ MUTATIONS: Final = (
         "a batch that was cleaned loses the producer's sequence",
         Edit("partition/log/compaction.py", "        base_sequence=batch.base_sequence,\n", ""),
         on="compaction",
+        expects="batch-altered",
     ),
     mutation(
         "min_isr_of_old_replicas",
