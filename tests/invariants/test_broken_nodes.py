@@ -12,20 +12,24 @@ from kcluster.broker.handlers.data import list_offsets
 from kcluster.broker.handlers.metadata import describe_topic_partitions, metadata
 from kcluster.broker.publisher import MetadataPublisher
 from kcluster.broker.quotas.client_quotas import ClientQuotas
+from kcluster.broker.replication import maintenance
 from kcluster.broker.replication.isr import IsrChanges
 from kcluster.broker.replication.maintenance import Maintenance
 from kcluster.contract import Request
+from kcluster.controller.membership.liveness import Sessions
 from kcluster.controller.membership.producer_ids import ProducerIdBlocks
 from kcluster.controller.partitions.elect_leaders import LeaderElections
 from kcluster.controller.partitions.partitions import Partitions
 from kcluster.metadata.delta import MetadataDelta
 from kcluster.metadata.image import MetadataImage, TopicImage
+from kcluster.metadata.records import PartitionRegistration
 from kcluster.partition.epochs import EpochCache
-from kcluster.partition.log import retention
+from kcluster.partition.log import compaction, retention
 from kcluster.partition.log.log import Log
 from kcluster.partition.log.segment import Segment
 from kcluster.partition.replica import Replica
 from kcluster.protocol import messages as m
+from kcluster.protocol.records.batches import Batch
 from kcluster.scenario.language.scenario import Scenario
 from kcluster.scenario.play.phases import RunResult
 from kcluster.scenario.play.running import run_scenario
@@ -365,3 +369,100 @@ def test_broker__that_serves_a_client_before_its_throttle_time_is_over(
     monkeypatch.setattr(ClientQuotas, "holds", hold_nobody)
     (found, *_) = texts(run(OVER_QUOTA), "throttle-ignored")
     assert found.startswith("ProduceRequest of connection ")
+
+
+RESTARTED: str = """\
+topology: {brokers: 3, topics: {orders: {partitions: 1, replication_factor: 3}}}
+workload: {producers: {topic: orders, rate: 5/s}}
+duration: 20s
+steps:
+  - {at: 3s, restart: {brokers: 3, how: kill, down: 200ms}}
+"""
+
+
+def test_controller__that_registers_a_broker_too_early(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert run(RESTARTED).passed
+    monkeypatch.setattr(Sessions, "is_valid", lambda *_: False)
+    (found, *_) = texts(run(RESTARTED), "registered-early")
+    assert found.startswith("a process was registered "), found
+
+
+SHRUNK: str = """\
+topology:
+  brokers: 3
+  topics: {orders: {assignment: [[1, 2]], config: {min.insync.replicas: 2}}}
+workload: {producers: {topic: orders, rate: 20/s}}
+duration: 10s
+steps:
+  - {at: 3s, reassign: {partition: orders-0, to: [1]}}
+"""
+
+
+def test_leader__that_counts_the_replicas_before_a_reassignment(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert run(SHRUNK).passed
+    take = Replica._take
+
+    def take_and_keep(replica: Replica, registration: PartitionRegistration) -> None:
+        min_isr = replica.min_isr
+        take(replica, registration)
+        replica.min_isr = min_isr
+
+    monkeypatch.setattr(Replica, "_take", take_and_keep)
+    (found, *_) = texts(run(SHRUNK), "refused-in-sync")
+    assert found == "members of the ISR 1, min.insync.replicas 1"
+
+
+def test_leader__that_drops_a_follower_on_a_slow_link(monkeypatch: pytest.MonkeyPatch) -> None:
+    story = SLOW_FOLLOWER.replace(
+        "isolate: {nodes: 3, others: 1}", "slow: {nodes: 3, others: 1, latency: 100ms}"
+    )
+    assert run(story).passed
+    record_fetch = Replica.record_fetch
+
+    def record_at_the_end_only(replica: Replica, follower: int, *args: Any) -> bool:
+        progress = replica.followers[follower]
+        progress.leader_end_at_last_fetch = NEVER_MS
+        return record_fetch(replica, follower, *args)
+
+    monkeypatch.setattr(Replica, "record_fetch", record_at_the_end_only)
+    assert texts(run(story), "isr-hasty")
+
+
+COMPACTED: str = """\
+topology:
+  brokers: 3
+  topics:
+    orders:
+      assignment: [[1, 2, 3]]
+      config:
+        {min.insync.replicas: 2, cleanup.policy: compact, segment.ms: 200, delete.retention.ms: 100,
+         max.compaction.lag.ms: 500}
+  config:
+    {log.cleaner.backoff.ms: 50, broker.session.timeout.ms: 30000, replica.lag.time.max.ms: 30000}
+workload: {producers: {topic: orders, rate: 10/s, keys: 5, acks: 1}}
+duration: 8s
+steps:
+  - {at: 3s, isolate: {nodes: "2, 3", others: 1}, for: 3s}
+"""
+
+
+def test_cleaner__that_removes_the_end_of_what_is_committed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert run(COMPACTED).passed
+    clean_batch = compaction._clean_batch
+
+    def without_end(batch: Batch, work: Any) -> Batch | None:
+        is_end = batch.last_offset + 1 == work.high_watermark
+        return None if is_end else clean_batch(batch, work)
+
+    monkeypatch.setattr(compaction, "_clean_batch", without_end)
+    assert texts(run(COMPACTED), "end-compacted")
+
+
+def test_cleaner__that_does_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(maintenance, "compact", lambda *_: 0)
+    (found, *_) = texts(run(COMPACTED), "compaction-overdue")
+    assert found.endswith("and was not cleaned; max.compaction.lag.ms is 500")

@@ -260,3 +260,43 @@ def test_start_offset__that_passes_what_a_member_holds(monkeypatch: pytest.Monke
 
     monkeypatch.setattr(InFlightRun, "is_settled", property(is_settled))
     assert "share-passed-over" in names(run(SNAPSHOTS))
+
+
+OFTEN = """\
+topology:
+  brokers: 3
+  topics: {orders: {assignment: [[1, 2, 3]]}}
+  config: {group.share.delivery.count.limit: 2}
+workload:
+  producers: {topic: orders, rate: 10/s, start: 2s, stop: 4s}
+  consumers: {topics: orders, name: packer, group: packing, share: true, release: 70%}
+duration: 7s
+checks: {allowed_anomalies: passed-over}
+"""
+
+
+def test_record__that_is_delivered_more_often_than_it_may_be(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert run(OFTEN).passed
+    monkeypatch.setattr(InFlightWindow, "_state_for", lambda _window, _run, state, _limits: state)
+    assert "share-over-deliveries" in names(run(OFTEN))
+
+
+def test_session__that_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    find = ShareSessions.find
+
+    def find_at_first(
+        sessions: ShareSessions, group: str, member: str, epoch: int
+    ) -> ShareSession | ErrorCode:
+        if epoch == 4:
+            return ErrorCode.SHARE_SESSION_NOT_FOUND
+        return find(sessions, group, member, epoch)
+
+    monkeypatch.setattr(ShareSessions, "find", find_at_first)
+    assert "share-session-lost" in names(run(OFTEN))
+
+
+def test_leader__that_counts_too_many_records(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(InFlightWindow, "delivery_complete_count", 1_000)
+    assert "share-overcounted" in names(run(OFTEN))

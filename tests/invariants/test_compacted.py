@@ -8,6 +8,7 @@ from kcluster.invariants.compacted import (
     altered,
     cleaned_too_young,
     differing_segments,
+    end_removed,
     horizon_moved,
     horizons_of,
     last_of_producers,
@@ -19,6 +20,7 @@ from kcluster.invariants.compacted import (
 from kcluster.invariants.facts import (
     BatchAltered,
     CleanedTooYoung,
+    EndCompacted,
     NewestRemoved,
     OlderKept,
     SegmentDiffers,
@@ -223,3 +225,14 @@ def test_cleaning__leaves_young_records_alone() -> None:
     assert list(cleaned_too_young(found, log, 0, 899, 900)) == [young]
     assert list(cleaned_too_young(found, log, 2, 899, 900)) == []  # it was cleaned before
     assert list(cleaned_too_young(found, log, 0, 899, 0)) == []
+
+
+def test_cleaning__leaves_the_batch_that_ends_at_the_high_watermark() -> None:
+    found = committed(record(b"a", b"1"), record(b"b", b"2"))
+    whole, cut = log_of(found, 0, 1), log_of(found, 0)
+    whole.first_dirty_offset = cut.first_dirty_offset = 2
+    assert list(end_removed(found, whole, 2)) == []
+    assert list(end_removed(found, cut, 2)) == [("end-compacted", EndCompacted(1, 2))]
+    assert list(end_removed(found, cut, 5)) == []  # others follow, which will be committed
+    cut.first_dirty_offset = 1  # a log that does not reach so far
+    assert list(end_removed(found, cut, 2)) == []

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from kcluster.broker.handlers.data.fetch import PendingFetch
+from kcluster.broker.serving.sessions import SessionPartition
 from kcluster.invariants.fetch_answers import misfetched
 from kcluster.partition.log.log import Log
+from kcluster.partition.replica import Replica
 from kcluster.protocol import messages as m
+from kcluster.protocol.errors import ErrorCode
 from kcluster.protocol.records.batches import Batch, parse_batches
 from kcluster.protocol.records.records import Record, build_batch
 from tests.invariants.test_broken_cores import names, run
@@ -90,3 +94,17 @@ def test_broker__that_gives_each_partition_a_batch(monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(Log, "read", read_more)
     assert "fetch-over-limit" in names(run(PORTIONS))
+
+
+@pytest.mark.pure_python
+def test_leader__that_denies_to_lead(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert run(PORTIONS).passed
+    replica_of = PendingFetch._replica_of
+
+    def denied(fetch: PendingFetch, wanted: SessionPartition) -> Replica | ErrorCode:
+        if fetch.reader.is_follower:
+            return replica_of(fetch, wanted)
+        return ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+    monkeypatch.setattr(PendingFetch, "_replica_of", denied)
+    assert "leader-denied" in names(run(PORTIONS))

@@ -8,10 +8,13 @@ from kcluster.contract import Reply, Request
 from kcluster.invariants.share_answers import ShareAnswers
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
+from kcluster.protocol.errors import ErrorCode
 
 TOPIC = b"t" * 16
 BATCHES, EXACT = 0, 1
 LEADER = 1
+LOST = int(ErrorCode.SHARE_SESSION_NOT_FOUND)
+LIMIT = int(ErrorCode.SHARE_SESSION_LIMIT_REACHED)
 
 
 class Member:
@@ -23,25 +26,58 @@ class Member:
         self.mode = mode
         self.broken: list[str] = []
 
-    def ask(self, epoch: int, *added: int, forgotten: tuple[int, ...] = ()) -> Request:
+    def ask(
+        self, epoch: int, *added: int, forgotten: tuple[int, ...] = (), connection: int = 2
+    ) -> Request:
         kind = m.ShareFetchRequest
         body = kind("g", "a", epoch, max_records=self.max_records, share_acquire_mode=self.mode)
         body.topics = [kind.FetchTopic(TOPIC, [kind.FetchPartition(one) for one in added])]
         body.forgotten_topics_data = [kind.ForgottenTopic(TOPIC, list(forgotten))]
-        request = Request(1, int(ApiKey.SHARE_FETCH), 2, epoch, "a", body)
+        request = Request(connection, int(ApiKey.SHARE_FETCH), 2, epoch, "a", body)
         self.answers.on_request(LEADER, request)
         return request
 
-    def answer(self, asked: Request, got: dict[int, int], error: int = 0) -> None:
+    def answer(
+        self, asked: Request, got: dict[int, int], error: int = 0, *, count: int = 1
+    ) -> None:
         """`got`: the number of records by partition."""
         kind = m.ShareFetchResponse
         rows = [
-            kind.PartitionData(one, acquired_records=[kind.AcquiredRecords(5, 4 + count, 1)])
-            for one, count in got.items()
+            kind.PartitionData(one, acquired_records=[kind.AcquiredRecords(5, 4 + some, count)])
+            for one, some in got.items()
         ]
         body = kind(error_code=error, responses=[kind.ShareFetchableTopicResponse(TOPIC, rows)])
         found = self.answers.on_decided(Reply(asked, body))
         self.broken += [name for _, (name, _, _) in found]
+
+
+def test_session__that_its_leader_forgets(answers: ShareAnswers) -> None:
+    member = Member(answers)
+    member.answer(member.ask(0, 0), {})
+    member.answer(member.ask(1), {}, LOST)
+    assert member.broken == ["share-session-lost"]
+
+
+@pytest.mark.parametrize("end", ["connection", "final", "refused", "other connection"])
+def test_session__that_has_ended(end: str, answers: ShareAnswers) -> None:
+    member = Member(answers)
+    member.answer(member.ask(0, 0), {}, LIMIT if end == "refused" else 0)
+    if end == "connection":
+        assert answers.on_closed(2) == [(LEADER, "g", "a")]
+    elif end == "final":
+        member.answer(member.ask(-1), {})
+    asked = member.ask(1, connection=3 if end == "other connection" else 2)
+    member.answer(asked, {}, LOST)
+    assert member.broken == []
+
+
+def test_delivery__more_often_than_a_record_may_be(answers: ShareAnswers) -> None:
+    answers.max_deliveries = lambda _broker, _group: 3
+    member = Member(answers)
+    member.answer(member.ask(0, 0), {0: 1}, count=3)
+    assert member.broken == []
+    member.answer(member.ask(1), {0: 1}, count=4)
+    assert member.broken == ["share-over-deliveries"]
 
 
 @pytest.fixture

@@ -124,7 +124,7 @@ class Group:
         self.broken += [name for _, (name, _, _) in found]
 
     def led(self, broker: int, _topic_id: bytes, _partition: int) -> Led | None:
-        return Led(TOPIC_NAME, self.epochs[broker], self.log_start)
+        return Led(TOPIC_NAME, self.epochs[broker], self.log_start, 1000)
 
 
 @pytest.fixture
@@ -318,3 +318,28 @@ def test_records__of_a_leader_that_has_not_loaded_the_state_again(group: Group) 
     group.shares.on_loaded(1, "g", TOPIC_NAME, 0)
     group.fetch("a", (9, 9))
     assert group.broken == ["stale-share-leader"] * 2
+
+
+def test_record__of_a_session_that_a_later_connection_has_ended(group: Group) -> None:
+    """The member has got the record through its first connection."""
+    group.fetch("a", acquired=(5, 5))
+    group.shares.on_request(1, _opening("a", connection=7), group.led, group.now_ms)
+    group.shares.on_closed(7)
+    group.fetch("b", acquired=(5, 5))
+    assert group.broken == []
+
+
+@pytest.mark.parametrize("count", [990, 991])
+def test_write__that_counts_more_records_than_there_are(count: int, group: Group) -> None:
+    """The log ends at 1000, and a member holds two records."""
+    group.fetch("a", acquired=(8, 9))
+    kind = m.WriteShareGroupStateRequest
+    row = kind.PartitionData(0, 0, 3, 8, count, [])
+    request = PeerRequest(1, 5, kind("g", [kind.WriteStateData(TOPIC, [row])]))
+    found = [name for name, _, _ in group.shares.overcounted(request, group.led, group.now_ms)]
+    assert found == (["share-overcounted"] if count > 990 else [])
+
+
+def _opening(member: str, connection: int) -> Request:
+    body = m.ShareFetchRequest("g", member, 0)
+    return Request(connection, int(ApiKey.SHARE_FETCH), 0, 0, member, body)

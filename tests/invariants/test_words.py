@@ -232,6 +232,22 @@ TEXTS = [
         f.DeletedAgain(7, 3),
         "the log of its leader begins at 3, though the records before 7 were deleted",
     ),
+    (
+        f.RegisteredEarly(100, 700, 2_000),
+        "a process was registered 600 ms after a heartbeat of the process before it; a session"
+        " lasts 2000 ms",
+    ),
+    (
+        f.LeaderDenied("NOT_LEADER_OR_FOLLOWER", 4),
+        "a fetch got NOT_LEADER_OR_FOLLOWER from the leader of epoch 4",
+    ),
+    (g.StateKept(3, 5), "offsets 3 to 5 have a state from before"),
+    (g.SessionLost("a-1"), "a-1 lost its share session, though its connection was open"),
+    (f.EndCompacted(6, 7), "the batch at 6 is gone, which ended at high watermark 7"),
+    (
+        f.NotCleaned(6, 3_000, 900),
+        "the batch at 6 is 3000 ms old and was not cleaned; max.compaction.lag.ms is 900",
+    ),
     (f.KeptSegment(4, 100, 900), "the segment at offset 4 was due for 800 ms, and is still there"),
     (
         f.HeldDeletion(7),

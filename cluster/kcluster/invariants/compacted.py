@@ -21,6 +21,7 @@ from typing import Final
 from kcluster.invariants.facts import (
     BatchAltered,
     CleanedTooYoung,
+    EndCompacted,
     NewestRemoved,
     Observed,
     OlderKept,
@@ -135,6 +136,21 @@ def cleaned_too_young(
             age_ms = now_ms - batch.max_timestamp
             yield "cleaned-too-young", CleanedTooYoung(base, age_ms, lag_ms)
             return
+
+
+def end_removed(committed: Committed, log: Log, high_watermark: int) -> Iterator[Problem]:
+    """The batch that ended at the high watermark, if it is not in a log that was cleaned so far.
+    Without it nobody who reads from there on comes to the high watermark.  Kafka:
+    Cleaner.cleanInto."""
+    last = next(reversed(committed.batches.values()), None)
+    if (
+        last is None
+        or last.last_offset + 1 != high_watermark
+        or not log.log_start_offset <= last.base_offset <= last.last_offset < log.first_dirty_offset
+    ):
+        return
+    if not any(one.last_offset == last.last_offset for one in log.batches_from(last.base_offset)):
+        yield "end-compacted", EndCompacted(last.base_offset, high_watermark)
 
 
 def last_of_producers(appends: Iterable[Append], committed: Committed) -> dict[int, Batch]:

@@ -29,9 +29,12 @@ from kcluster.invariants.replayed import Decisions, ReplayedOffsets, ReplayedTra
 from kcluster.invariants.replayed_shares import ReplayedShares
 from kcluster.invariants.rules import Problem, is_behind_unclean
 from kcluster.invariants.told import told_too_early
+from kcluster.partition.log.log import Log
 from kcluster.partition.replica import Replica
 from kcluster.protocol import messages as m
 from kcluster.protocol.errors import ErrorCode
+from kcluster.protocol.records.batches import InvalidRecords
+from kcluster.protocol.records.records import read_records
 
 _COMPLETE: Final = (COMPLETE_COMMIT, COMPLETE_ABORT)
 Shard = TransactionShard | GroupShard | ShareStateShard
@@ -91,8 +94,8 @@ class Coordinators:
                 yield "coordinator-differs", differs
 
     def _passed_over(self, of: SharePartition, offsets: list[int]) -> Iterator[Problem]:
-        """The first of these offsets at which the log has a record.  Records of transactions may be
-        aborted, and what the log has lost need not be settled."""
+        """The first of these offsets at which every log has a record.  Records of transactions may
+        be aborted, and what a log has lost, or compaction has removed, need not be settled."""
         observed = self._partitions.get((of.topic_id, of.partition))
         if observed is None or observed.unclean_epoch >= 0 or observed.lost:
             return
@@ -101,13 +104,10 @@ class Coordinators:
         logs = [replica.log for replica in observed.replicas.values()]
         start = max((log.log_start_offset for log in logs), default=0)
         for offset in offsets:
-            for log in logs:
-                batch = next(iter(log.batches_from(offset)), None)
-                if batch is None or offset < max(start, batch.base_offset):
-                    continue
-                if not batch.is_control and not batch.is_transactional:
-                    yield "share-passed-over", PassedUnsettled(of.group_id, of.partition, offset)
-                    return
+            reaching = [log for log in logs if log.log_end_offset > offset]
+            if offset >= start and reaching and all(_has_record(log, offset) for log in reaching):
+                yield "share-passed-over", PassedUnsettled(of.group_id, of.partition, offset)
+                return
 
     def _otherwise_ended(self, body: m.EndTxnRequest) -> OtherwiseEnded | None:
         """What a coordinator has decided in place of the end that it confirms; None if it is that
@@ -164,3 +164,16 @@ def unstable_offsets(
                 key = (group.group_id, topic.name, one.partition_index)
                 if not one.error_code and replayed.is_unstable(key):
                     yield UnstableRead(*key, one.committed_offset)
+
+
+def _has_record(log: Log, offset: int) -> bool:
+    """Whether a log has a record of no transaction at an offset."""
+    batch = next(iter(log.batches_from(offset)), None)
+    if batch is None or batch.base_offset > offset or batch.is_control or batch.is_transactional:
+        return False
+    if log.first_dirty_offset <= offset:
+        return True  # a batch that was not cleaned has them all
+    try:
+        return any(record.offset == offset for record in read_records(batch))
+    except InvalidRecords:
+        return False

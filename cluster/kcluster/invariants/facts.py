@@ -44,6 +44,9 @@ class Measure(StrEnum):
     MAX_BYTES = "max_bytes"
     MAX_LOCKS = "share.partition.max.record.locks"
     LOCK_MS = "lock duration"
+    MAX_DELIVERIES = "share.delivery.count.limit"
+    SETTLED = "records counted as settled"
+    UNHELD = "records from the start offset on that nobody holds"
 
 
 class Fault(StrEnum):
@@ -302,6 +305,38 @@ class DeletedAgain(Observed, frozen=True):
 
     before: int
     start_offset: int
+
+
+class RegisteredEarly(Observed, frozen=True):
+    """A process that was registered at `at_ms`, though the process before it had sent a heartbeat
+    at `heartbeat_ms`, and a session lasts longer."""
+
+    heartbeat_ms: int
+    at_ms: int
+    timeout_ms: int
+
+
+class LeaderDenied(Observed, frozen=True):
+    """A consumer's fetch that a leader refused as if it did not lead; `error`: Kafka's name of the
+    refusal."""
+
+    error: str
+    leader_epoch: int
+
+
+class EndCompacted(Observed, frozen=True):
+    """The batch that ended at the high watermark, which a cleaning of the log has removed."""
+
+    offset: int
+    high_watermark: int
+
+
+class NotCleaned(Observed, frozen=True):
+    """A batch at `offset` that has not been cleaned, though it is older than `lag_ms`."""
+
+    offset: int
+    age_ms: int
+    lag_ms: int
 
 
 class KeptSegment(Observed, frozen=True):

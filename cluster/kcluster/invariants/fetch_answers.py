@@ -1,11 +1,13 @@
 """What consumers get from a leader or a follower, compared with what they asked for.
 
-Owns: each Fetch answer that is larger than its request allows, or has records from elsewhere.
-Never: looks into a log or a session.  Kafka: ReplicaManager.readFromLog, LocalLog.read; KIP-74.
+Owns: each Fetch answer that is larger than its request allows, has records from elsewhere, or
+denies that its broker leads.  Never: looks into a log or a session.  Kafka:
+ReplicaManager.readFromLog, LocalLog.read; KIP-74.
 
     fetch-over-limit   more than the request's max_bytes, though not by the first batch alone
     fetch-elsewhere    the records of a partition that the request names end before its fetch
                        offset, or follow one another out of order
+    leader-denied      a leader answers as if it did not lead the partition, or had none of it
 
 The first batch of an answer comes whole, however large it is.  Compaction leaves gaps, so records
 may begin after the fetch offset.
@@ -13,15 +15,23 @@ may begin after the fetch offset.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final
 
-from kcluster.invariants.facts import AnswerDiffers, Measure, Observed, OutOfBounds
+from kcluster.invariants.facts import AnswerDiffers, LeaderDenied, Measure, Observed, OutOfBounds
+from kcluster.partition.replica import Replica
 from kcluster.protocol import messages as m
+from kcluster.protocol.errors import ErrorCode
 
 _Place = tuple[str | bytes, int]
 """(topic id, or the name before there were ids; partition)."""
 NO_ID: Final = bytes(16)
+_DENIALS: Final = (
+    ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ErrorCode.UNKNOWN_TOPIC_ID,
+)  # fmt: skip
+ReplicaOf = Callable[[bytes, str, int], Replica | None]
+"""(topic id, topic, partition) -> the broker's replica; the name is for answers without ids."""
 
 
 def misfetched(asked: m.FetchRequest, answer: m.FetchResponse) -> Iterator[tuple[str, Observed]]:
@@ -53,6 +63,20 @@ def misfetched(asked: m.FetchRequest, answer: m.FetchResponse) -> Iterator[tuple
     if size_bytes > asked.max_bytes and batches > 1:
         got = (Measure.BYTES, size_bytes, Measure.MAX_BYTES, asked.max_bytes)
         yield "fetch-over-limit", OutOfBounds(*got)
+
+
+def denials(
+    answer: m.FetchResponse, replica_of: ReplicaOf
+) -> Iterator[tuple[Replica, LeaderDenied]]:
+    """The partitions that the answer's broker leads, and denies to lead."""
+    for topic in answer.responses:
+        for data in topic.partitions:
+            if not data.error_code or data.error_code not in _DENIALS:
+                continue
+            replica = replica_of(topic.topic_id, topic.topic, data.partition_index)
+            if replica is not None and replica.is_leader:
+                denied = LeaderDenied(ErrorCode(data.error_code).name, replica.leader_epoch)
+                yield replica, denied
 
 
 def _fetch_offsets(asked: m.FetchRequest) -> dict[_Place, int]:

@@ -146,6 +146,12 @@ class NotAsked(Observed, frozen=True):
     offset: int
 
 
+class SessionLost(Observed, frozen=True):
+    """A member's share session was unknown to its leader, though nobody had ended it."""
+
+    member: str
+
+
 class NotLoaded(Observed, frozen=True):
     """Records of a share partition from an offset on were delivered by a leader that had lost the
     partition before, and has not loaded its state since."""

@@ -8,25 +8,29 @@ at the controller's sessions.  Kafka: BrokerHeartbeatManager.
 A broker that shuts down waits until it leads nothing, and until every active broker has applied the
 metadata that says so.  It does not wait for brokers that are fenced or shut down themselves.  For
 a new controller, each session begins when it becomes active.  A heartbeat of a broker's earlier
-life, which comes late, changes nothing.
+life, which comes late, changes nothing.  A new process is registered when the session of the last
+one has ended, however that process ended (KIP-631).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from copy import copy
 
 from kcluster.contract import PeerResponse
 from kcluster.controller.membership.liveness import Session, Sessions
-from kcluster.invariants.facts import HeldBack, Measure, Outdated, Silent
+from kcluster.invariants.facts import HeldBack, Measure, Outdated, RegisteredEarly, Silent
 from kcluster.metadata.image import MetadataImage
+from kcluster.metadata.records import BrokerRegistration
 from kcluster.protocol import messages as m
 
 
 class BrokerHeartbeats:
     """The heartbeats of one run.  `look` is called from time to time."""
 
-    __slots__ = ("_active_since_ms", "_due", "_found", "_newest", "_silent", "_stale")
+    __slots__ = (
+        "_active_since_ms", "_due", "_found", "_newest", "_registered", "_silent", "_stale",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self._newest: dict[tuple[int, int], tuple[int, int]] = {}
@@ -42,6 +46,8 @@ class BrokerHeartbeats:
         self._stale: tuple[int, Outdated, Session] | None = None
         """The heartbeat of an earlier life that the controller handles in this step: its broker,
         and the session of the present life as it was before."""
+        self._registered: dict[int, BrokerRegistration] = {}
+        """The last registration of each broker."""
         self._found: set[tuple[str, int, int]] = set()
         """What was found in a broker epoch, and is not reported again."""
 
@@ -88,6 +94,23 @@ class BrokerHeartbeats:
             return None
         (broker, stale, before), self._stale = self._stale, None
         return None if sessions.get(broker) == before else (broker, stale)
+
+    def registered(
+        self, brokers: Mapping[int, BrokerRegistration], timeout_ms: int, now_ms: int
+    ) -> Iterator[tuple[int, RegisteredEarly]]:
+        """The brokers whose new process the controller has registered, in its last step, within the
+        session of the one before it."""
+        before, self._registered = self._registered, dict(brokers)
+        for broker, new in brokers.items():
+            old = before.get(broker, new)
+            heartbeat = self._newest.get((broker, old.epoch))
+            if (
+                new.epoch != old.epoch
+                and new.incarnation_id != old.incarnation_id
+                and heartbeat is not None
+                and now_ms < heartbeat[0] + timeout_ms
+            ):
+                yield broker, RegisteredEarly(heartbeat[0], now_ms, timeout_ms)
 
     def on_answer(self, broker: int, number: int, answer: PeerResponse) -> HeldBack | None:
         """What an answer to a heartbeat breaks when it arrives at its broker; None if nothing.

@@ -4,12 +4,13 @@ Owns: what leaders have proposed, and since when each member of an ISR lacks the
 Never: changes anything.  Kafka: Partition.maybeShrinkIsr, ReplicaState.isCaughtUp; KIP-227.
 
     isr-hasty      a leader proposed an ISR without a follower whose last fetch, within
-                   replica.lag.time.max.ms, found it caught up
+                   replica.lag.time.max.ms, found it caught up, or its last fetch but one
     isr-laggard    a leader proposed nothing although a member of its ISR lacked the same records
                    for much longer than replica.lag.time.max.ms
 
 A fetch finds a follower caught up if it has all that its leader has then, even if an incremental
-fetch does not name the partition.
+fetch does not name the partition.  It was so at its last fetch but one if it now has all that its
+leader had then: a follower on a slow link never has all of a log that is written to.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from typing import Final, NamedTuple
 
 from kcluster.invariants.facts import KeptLaggard, LeftInSync
 from kcluster.invariants.observed import Move
-from kcluster.partition.replica import IsrProposal, Replica
+from kcluster.invariants.promises import forget_oldest
+from kcluster.partition.replica import FollowerProgress, IsrProposal, Replica
 
 SLACK_MS: Final = 1_000
 """The time beyond two lag times, in which the leader has looked at least twice."""
@@ -33,6 +35,15 @@ class _Lacking(NamedTuple):
     since_ms: int
 
 
+class _Fetched(NamedTuple):
+    """The newest fetch of a follower that named a partition, with its leader's log end then, and
+    the time at which the follower was caught up, as far as later fetches show; -1: never."""
+
+    at_ms: int
+    leader_end: int
+    caught_up_ms: int
+
+
 class InSyncRules:
     """The leaders of one run."""
 
@@ -40,6 +51,22 @@ class InSyncRules:
         self._proposals: dict[Replica, IsrProposal] = {}
         """The newest proposal of each leader."""
         self._lacking: dict[tuple[Replica, int], _Lacking] = {}
+        self._fetched: dict[FollowerProgress, _Fetched] = {}
+
+    def on_fetch(self, replicas: Iterable[Replica], follower: int, now_ms: int) -> None:
+        """Record a fetch that a leader has handled in this step.  `replicas`: the named ones."""
+        fetched = self._fetched
+        for replica in replicas:
+            progress = replica.followers.get(follower)
+            if progress is None or progress.last_fetch_ms != now_ms:
+                continue
+            known = fetched.get(progress)
+            caught_up_ms = -1
+            if known is not None:
+                has_all = progress.log_end_offset >= known.leader_end
+                caught_up_ms = known.at_ms if has_all else known.caught_up_ms
+            fetched[progress] = _Fetched(now_ms, replica.log.log_end_offset, caught_up_ms)
+        forget_oldest(fetched)
 
     def on_proposal(
         self, replica: Replica, moves: Sequence[Move], last_fetches: Mapping[int, int], now_ms: int
@@ -55,12 +82,18 @@ class InSyncRules:
             progress = replica.followers.get(broker)
             if broker in proposal.isr or progress is None:
                 continue
+            isr = tuple(replica.isr)
+            newest = self._fetched.get(progress)
+            caught_up_ms = -1 if newest is None else newest.caught_up_ms
+            if caught_up_ms >= 0 and now_ms - caught_up_ms <= replica.lag_time_max_ms:
+                yield LeftInSync(broker, isr, caught_up_ms, now_ms)
+                continue
             fetched_ms = last_fetches.get(broker, -1)
             if fetched_ms < 0 or now_ms - fetched_ms > replica.lag_time_max_ms:
                 continue
             end = _log_end_at(moves, replica.broker_id, fetched_ms)
             if end is not None and progress.log_end_offset >= end:
-                yield LeftInSync(broker, tuple(replica.isr), fetched_ms, now_ms)
+                yield LeftInSync(broker, isr, fetched_ms, now_ms)
 
     def look(
         self, replicas: Iterable[Replica], now_ms: int

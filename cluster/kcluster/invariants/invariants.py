@@ -513,6 +513,8 @@ class Invariants:
         if observed.unclean_epoch < 0:
             young = compacted.cleaned_too_young(observed.committed, log, dirty, now_ms, lag_ms)
             self._report(now_ms, old, young)
+            ended = compacted.end_removed(observed.committed, log, replica.high_watermark)
+            self._report(now_ms, old, ended)
         before, old.horizons = old.horizons, compacted.horizons_of(log)
         moved = compacted.horizon_moved(before, old.horizons)
         if moved is not None:

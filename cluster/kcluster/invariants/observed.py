@@ -24,6 +24,11 @@ PartitionKey = tuple[bytes, int]
 NO_EPOCH: Final = -1
 
 
+def effective_min_isr(replica: Replica) -> int:
+    """min.insync.replicas, but not above the number of replicas that there are now."""
+    return min(replica.config.min_insync_replicas, len(replica.registration.replicas))
+
+
 class Append(Untracked):
     """One batch appended by a leader.  `request`: the Produce request that carried it, None if the
     broker wrote it itself.  `isr`: the leader's ISR at that time.  `seen_ms`: the time of

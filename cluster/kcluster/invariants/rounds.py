@@ -1,8 +1,8 @@
 """The rules that are checked from time to time, on every node.
 
 Owns: the looks at nodes, and which of them have changed since the last look.  Never: decides what
-is wrong (applied.py, answered.py, in_sync.py, deletions.py do), changes a node.  Kafka: no
-counterpart.
+is wrong (applied.py, answered.py, in_sync.py, deletions.py, uncleaned.py do), changes a node.
+Kafka: no counterpart.
 """
 
 from __future__ import annotations
@@ -21,8 +21,10 @@ from kcluster.invariants.deletions import Deletions
 from kcluster.invariants.in_sync import InSyncRules
 from kcluster.invariants.invariants import Invariants
 from kcluster.invariants.preferred import PreferredLeaders
+from kcluster.invariants.uncleaned import Uncleaned
 from kcluster.invariants.violations import violation
 from kcluster.partition.disk import Disk
+from kcluster.partition.replica import Replica
 from kcluster.runtime.dispatch import Dispatcher
 
 OFFSETS_EVERY_MS: Final = 2_000
@@ -44,6 +46,7 @@ class Rounds:
         """(life, metadata offset) of each node when it was last compared with the log."""
         self._in_sync = InSyncRules()
         self._deletions = Deletions()
+        self._uncleaned = Uncleaned()
         self._preferred = PreferredLeaders()
         self._looked_ms = 0
         self._offsets_at_ms = OFFSETS_EVERY_MS
@@ -57,11 +60,16 @@ class Rounds:
                 for fact in self._in_sync.on_proposal(replica, moves, last_fetches, now_ms):
                     invariants.report_replica(now_ms, replica, "isr-hasty", fact)
 
+    def on_fetch(self, replicas: Iterable[Replica], follower: int, now_ms: int) -> None:
+        """Record a follower's fetch that a broker has handled in this step."""
+        self._in_sync.on_fetch(replicas, follower, now_ms)
+
     def look(self, now_ms: int) -> None:
         """Look at every node; called between two steps."""
         if now_ms - self._looked_ms > STALL_MS:
             self._in_sync.forget_all()
             self._deletions, self._preferred = Deletions(), PreferredLeaders()
+            self._uncleaned = Uncleaned()
         self._looked_ms = now_ms
         process = self._processes[CONTROLLER_ID]
         controller = process.last_controller
@@ -89,6 +97,7 @@ class Rounds:
             if process.state is not ProcessState.UP:
                 self._in_sync.forget(node.replicas.all())
                 self._deletions.forget(node.replicas.all())
+                self._uncleaned.forget(node.replicas.all())
             else:
                 self._look_at(node, process.life, now_ms, asks_offsets)
 
@@ -119,6 +128,9 @@ class Rounds:
             invariants.report_replica(now_ms, replica, "isr-laggard", laggard)
         if node.state is LifecycleState.RUNNING:
             every_ms = node.config.log_retention_check_interval_ms
+            backoff_ms = node.config.log_cleaner_backoff_ms
+            for replica, dirty in self._uncleaned.look(replicas, backoff_ms, now_ms):
+                invariants.report_replica(now_ms, replica, "compaction-overdue", dirty)
             for replica, kept in deletions.look_at_retention(replicas, every_ms, now_ms):
                 invariants.report_replica(now_ms, replica, "retention-overdue", kept)
         for replica, held in deletions.look_at_requests(node.node_id, replicas, node.image.brokers):

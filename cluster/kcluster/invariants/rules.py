@@ -13,12 +13,19 @@ from kcluster.controller.partitions.reassigning import is_reassigning
 from kcluster.invariants import facts as f
 from kcluster.invariants import producer_facts as p
 from kcluster.invariants.deletions import undone
-from kcluster.invariants.observed import NO_EPOCH, Committed, ObservedPartition, ObservedReplica
+from kcluster.invariants.observed import (
+    NO_EPOCH,
+    Committed,
+    ObservedPartition,
+    ObservedReplica,
+    effective_min_isr,
+)
 from kcluster.metadata.records import NO_LEADER, BrokerRegistration, PartitionRegistration
 from kcluster.partition.log.log import Log
 from kcluster.partition.producers import ProducerState, ProducerStates
 from kcluster.partition.replica import UNKNOWN_OFFSET, Replica, Role
 from kcluster.protocol import messages as m
+from kcluster.protocol.errors import ErrorCode
 from kcluster.protocol.records.batches import Batch
 
 Identity = tuple[int, int, int, int, int, bytes]
@@ -29,6 +36,7 @@ Problem = tuple[str, f.Observed]
 Broken = Iterator[Problem]
 """Each broken invariant."""
 
+_TOO_FEW: Final = ErrorCode.NOT_ENOUGH_REPLICAS
 _CRC: Final = slice(17, 21)
 _LEADER_EPOCH: Final = f.Measure.LEADER_EPOCH
 _HIGH_WATERMARK: Final = f.Measure.HIGH_WATERMARK
@@ -168,9 +176,18 @@ def time_violations(log: Log) -> Broken:
 
 def watermark_alone(replica: Replica) -> Broken:
     """A high watermark that has moved while the ISR is too small to commit (KIP-966)."""
-    if len(replica.isr) < replica.min_isr:
-        few = f.OutOfBounds(f.Measure.IN_SYNC, len(replica.isr), f.Measure.MIN_ISR, replica.min_isr)
+    least = effective_min_isr(replica)
+    if len(replica.isr) < least:
+        few = f.OutOfBounds(f.Measure.IN_SYNC, len(replica.isr), f.Measure.MIN_ISR, least)
         yield "watermark-below-min-isr", few
+
+
+def refused_in_sync(replica: Replica, answer: m.ProduceResponse.PartitionProduceResponse) -> Broken:
+    """A refusal of records with acks=all for too few replicas in sync, by a leader whose ISR has
+    enough."""
+    least, in_sync = effective_min_isr(replica), len(replica.isr)
+    if answer.error_code == _TOO_FEW and replica.is_leader and in_sync >= least:
+        yield "refused-in-sync", f.OutOfBounds(f.Measure.IN_SYNC, in_sync, f.Measure.MIN_ISR, least)
 
 
 def step_violations(old: ObservedReplica, new: Replica) -> Broken:

@@ -1,12 +1,15 @@
 """What members of share groups get from a leader, compared with what they asked for.
 
 Owns: the partitions of each share session, as the requests name them; each answer that has records
-of another partition, or more of them than its request allows.  Never: looks into a leader, knows
-who holds a record (shares.py does).  Kafka: SharePartitionManager.newContext, DelayedShareFetch,
-SharePartition.acquire; KIP-932, KIP-1206.
+of another partition, or more of them than its request allows, or does not know the session.
+Never: looks into a leader, knows who holds a record (shares.py does).  Kafka:
+SharePartitionManager.newContext, DelayedShareFetch, SharePartition.acquire; KIP-932, KIP-1206.
 
-    share-unasked      records of a partition that is not in the member's share session
-    share-over-limit   more records than the request's max_records
+    share-unasked           records of a partition that is not in the member's share session
+    share-over-limit        more records than the request's max_records
+    share-over-deliveries   a record that was delivered more often than share.delivery.count.limit
+    share-session-lost      a leader does not know a session that it has opened, though neither the
+                            member nor its connection has ended it
 
 A limit of records is exact with acquire mode record_limit.  Otherwise a batch is not divided, so
 the last partition may exceed what is left of the limit; but one that has nothing left gives none.
@@ -14,18 +17,23 @@ the last partition may exceed what is left of the limit; but one that has nothin
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from msgspec import Struct
 
 from kcluster.contract import Reply, Request
 from kcluster.invariants.facts import Measure, OutOfBounds
-from kcluster.invariants.group_facts import NotAsked
+from kcluster.invariants.group_facts import NotAsked, SessionLost
 from kcluster.invariants.promises import BrokenPromise, forget_oldest
 from kcluster.protocol import messages as m
+from kcluster.protocol.errors import ErrorCode
 
+MaxDeliveries = Callable[[int, str], int | None]
+"""(broker, group) -> share.delivery.count.limit of the group by the broker's metadata; None if it
+is not known."""
 _OPENS: Final = 0
+_UNKNOWN_SESSION: Final = ErrorCode.SHARE_SESSION_NOT_FOUND
 _RECORD_LIMIT: Final = 1
 _Place = tuple[bytes, int]
 """(topic id, partition)."""
@@ -44,10 +52,27 @@ class _AskedFor(Struct):
     forgotten: tuple[_Place, ...]
 
 
+class _OpenedSession(Struct):
+    """A share session that a member has asked for.  `is_open`: whether it was confirmed."""
+
+    connection: int
+    is_open: bool = False
+
+
+def _unknown_limit(_broker: int, _group: str) -> int | None:
+    return None
+
+
 class ShareAnswers:
     """The fetches of all members of share groups of one cluster."""
 
     def __init__(self) -> None:
+        self.max_deliveries: MaxDeliveries = _unknown_limit
+        self._opened: dict[tuple[int, str, str], _OpenedSession] = {}
+        """The newest session, by broker, group and member."""
+        self._opening: dict[Request, _OpenedSession] = {}
+        self._continued: dict[Request, int] = {}
+        """The requests within an open session of their own connection, with their broker."""
         self._sessions: dict[tuple[int, str, str], _Named] = {}
         """By broker, group and member."""
         self._asked: dict[Request, _AskedFor] = {}
@@ -56,10 +81,11 @@ class ShareAnswers:
     def on_request(self, broker: int, request: Request) -> None:
         """Record a member's fetch when it arrives at a leader.  A leader may refuse it, so what it
         gives up counts from its answer on, and what it adds from now on."""
-        body = request.body
+        body: m.ShareFetchRequest | m.ShareAcknowledgeRequest = request.body
+        key = (broker, body.group_id or "", body.member_id or "")
+        self._follow_session(key, request)
         if not isinstance(body, m.ShareFetchRequest) or body.share_session_epoch < _OPENS:
             return
-        key = (broker, body.group_id or "", body.member_id or "")
         if body.share_session_epoch == _OPENS:
             self._sessions[key] = {}
             forget_oldest(self._sessions)
@@ -79,9 +105,45 @@ class ShareAnswers:
         self._asked[request] = _AskedFor(self._number, broker, named, may_get, forgotten)
         forget_oldest(self._asked)
 
+    def _follow_session(self, key: tuple[int, str, str], request: Request) -> None:
+        epoch, session = request.body.share_session_epoch, self._opened.get(key)
+        if epoch == _OPENS:
+            if isinstance(request.body, m.ShareFetchRequest):
+                session = self._opened[key] = _OpenedSession(request.connection_id)
+                self._opening[request] = session
+                forget_oldest(self._opened)
+                forget_oldest(self._opening)
+        elif session is not None and session.is_open:
+            if session.connection == request.connection_id:
+                self._continued[request] = key[0]
+                forget_oldest(self._continued)
+            if epoch < _OPENS:
+                del self._opened[key]
+
+    def on_closed(self, connection_id: int) -> list[tuple[int, str, str]]:
+        """Record the end of a connection, and so of its share sessions, which are returned: broker,
+        group, member."""
+        ended = [key for key, one in self._opened.items() if one.connection == connection_id]
+        for key in ended:
+            del self._opened[key]
+        return ended
+
+    def _check_session(self, reply: Reply) -> Iterator[tuple[int, BrokenPromise]]:
+        request, answer = reply.request, reply.body
+        opening = self._opening.pop(request, None)
+        broker = self._continued.pop(request, -1)
+        if answer is None:
+            return
+        if opening is not None:
+            opening.is_open = not answer.error_code
+        elif broker >= 0 and answer.error_code == _UNKNOWN_SESSION:
+            lost = SessionLost(request.body.member_id or "")
+            yield broker, ("share-session-lost", f"group {request.body.group_id}", lost)
+
     def on_decided(self, reply: Reply) -> Iterator[tuple[int, BrokenPromise]]:
         """What an answer breaks, with its broker; called once it is decided, and perhaps again when
         it is sent."""
+        yield from self._check_session(reply)
         answer, body = reply.body, reply.request.body
         asked = self._asked.pop(reply.request, None)
         if asked is None or answer is None or answer.error_code:
@@ -90,6 +152,7 @@ class ShareAnswers:
             if asked.named.get(place, asked.number + 1) <= asked.number:
                 del asked.named[place]
         counts: list[int] = []
+        deliveries = 0
         for topic in answer.responses:
             for row in topic.partitions:
                 if not row.acquired_records:
@@ -101,6 +164,11 @@ class ShareAnswers:
                     yield asked.broker, ("share-unasked", subject, unasked)
                 some = (one.last_offset - one.first_offset + 1 for one in row.acquired_records)
                 counts.append(sum(some))
+                deliveries = max(deliveries, *(one.delivery_count for one in row.acquired_records))
+        limit = self.max_deliveries(asked.broker, body.group_id or "") if deliveries > 1 else None
+        if limit is not None and deliveries > limit:
+            often = OutOfBounds(Measure.DELIVERIES, deliveries, Measure.MAX_DELIVERIES, limit)
+            yield asked.broker, ("share-over-deliveries", f"group {body.group_id}", often)
         is_exact = body.share_acquire_mode == _RECORD_LIMIT
         most = body.max_records if is_exact else body.max_records - 1 + max(counts, default=0)
         if counts and sum(counts) > most:

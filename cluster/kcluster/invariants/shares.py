@@ -14,6 +14,8 @@ Kafka: ShareCoordinatorShard, SharePartition; KIP-932.
     lock-lost           a member's acknowledgement is refused as if it did not hold the record, or
                         its leader forgets that when the connection of another member ends
     lock-differs        locks last for another time than the leader's metadata say
+    share-overcounted   a leader stores that more records are settled than there are from the start
+                        offset on, without those that members hold
 
 A member holds a record from the answer that delivers it, until it acknowledges it, its lock or its
 session ends, or the leader loads the state again.  share_answers.py compares answers with requests.
@@ -44,11 +46,12 @@ MAX_HELD: Final = 10_000
 
 
 class Led(NamedTuple):
-    """A partition that a broker leads: the topic's name, the leader epoch, the log start."""
+    """A partition that a broker leads: the topic's name, the leader epoch, the log's bounds."""
 
     topic: str
     leader_epoch: int
     log_start: int
+    log_end: int
 
 
 LedBy = Callable[[int, bytes, int], Led | None]
@@ -155,7 +158,7 @@ class SharePromises:
         self._losses: dict[tuple[int, str, int], _Loss | None] = {}
         """The last loss of each partition by each broker that has loaded its state."""
         self._beginnings = Beginnings()
-        self._answers = ShareAnswers()
+        self.answers = ShareAnswers()
         self._shortest_ms: dict[str, int] = {}
         """The shortest lock that members of a group were told of."""
         self.reconfigured: dict[str, None] = {}
@@ -200,6 +203,22 @@ class SharePromises:
 
     def on_closed(self, connection_id: int) -> None:
         """Record the end of a connection, and so of its share session."""
+        for session in self.answers.on_closed(connection_id):
+            self._release_all(*session)
+        self._release(connection_id)
+
+    def _release_all(self, broker: int, group: str, member: str) -> None:
+        """Record the end of a member's session: it releases what the member got in any session with
+        this broker, maybe through another connection."""
+        for key, held in self._holds.items():
+            if key[0] == group:
+                of_member = [
+                    at for at, one in held.items() if (one.broker, one.member) == (broker, member)
+                ]
+                for offset in of_member:
+                    del held[offset]
+
+    def _release(self, connection_id: int) -> None:
         for held in self._holds.values():
             for offset in [at for at, one in held.items() if one.connection == connection_id]:
                 del held[offset]
@@ -230,6 +249,29 @@ class SharePromises:
             }
             self._asked[request.source, request.request_id] = (request, known)
             forget_oldest(self._asked)
+
+    def overcounted(
+        self, request: PeerRequest, led_by: LedBy, now_ms: int
+    ) -> Iterator[BrokenPromise]:
+        """What a leader's write breaks, when it arrives, by the number of records that it says need
+        no more deliveries."""
+        body: m.WriteShareGroupStateRequest = request.body
+        for topic in body.topics:
+            for row in topic.partitions:
+                led = led_by(request.source, topic.topic_id, row.partition)
+                count, start = row.delivery_complete_count, row.start_offset
+                if led is None or led.leader_epoch != row.leader_epoch or count <= 0 or start < 0:
+                    continue
+                key = (body.group_id, topic.topic_id, row.partition)
+                held = sum(
+                    _is_valid(hold, request.source, led, offset, now_ms)
+                    for offset, hold in self._holds.get(key, {}).items()
+                    if offset >= start
+                )
+                most = led.log_end - start - held
+                if count > most:
+                    many = OutOfBounds(Measure.SETTLED, count, Measure.UNHELD, most)
+                    yield "share-overcounted", _subject(key), many
 
     def on_peer_response(
         self, node: int, number: int, response: PeerResponse
@@ -307,8 +349,10 @@ class SharePromises:
         body: m.ShareFetchRequest | m.ShareAcknowledgeRequest = request.body
         group, member = body.group_id or "", body.member_id or ""
         if body.share_session_epoch <= _OPENS:
-            self.on_closed(request.connection_id)
-        self._answers.on_request(broker, request)
+            self._release(request.connection_id)
+        if body.share_session_epoch < _OPENS:
+            self._release_all(broker, group, member)
+        self.answers.on_request(broker, request)
         refused: dict[tuple[bytes, int], BrokenPromise] = {}
         owned: dict[tuple[bytes, int], BrokenPromise] = {}
         for topic in body.topics:
@@ -337,7 +381,7 @@ class SharePromises:
     ) -> Iterator[tuple[int, BrokenPromise]]:
         """What an answer breaks, with its broker; called once it is decided, and perhaps again when
         it is sent."""
-        yield from self._answers.on_decided(reply)
+        yield from self.answers.on_decided(reply)
         request, answer = reply.request, reply.body
         arrived = self._arrived.pop(request, None)
         if arrived is None or answer is None or answer.error_code:

@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from kcluster.deaths import ProcessState
 from kcluster.invariants.facts import Stall
-from kcluster.invariants.observed import PartitionKey
+from kcluster.invariants.observed import PartitionKey, effective_min_isr
 from kcluster.metadata.image import MetadataImage
 from kcluster.metadata.records import PartitionRegistration
 from kcluster.partition.replica import Replica
@@ -90,7 +90,7 @@ class Stalls:
             or leader.high_watermark >= leader.log.log_end_offset
             or not leader.is_leader
             or leader.leader_epoch != registration.leader_epoch
-            or len(leader.isr) < leader.min_isr
+            or len(leader.isr) < effective_min_isr(leader)
         ):
             return None
         node = self._dispatcher.broker(registration.leader)

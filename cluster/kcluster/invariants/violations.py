@@ -46,6 +46,7 @@ VIOLATIONS: Final = {
     " nothing and all active brokers knew that",
     "silent-unfenced": "a broker was not fenced although the controller, which was active, got no"
     " heartbeat from it for longer than a session lasts",
+    "registered-early": "a broker was registered while the session of its last process was valid",
     "reassigned-early": "a reassignment ended before the replicas that it needs were in the ISR",
     "eligible-newcomer": "a broker that has just become a replica was in the ISR or the ELR",
     "producers-differ": "a log's table of idempotent producers is not the one that its records"
@@ -57,6 +58,9 @@ VIOLATIONS: Final = {
     "older-kept": "compaction left a record in the part that it has cleaned, beside a newer one of"
     " its key",
     "cleaned-too-young": "compaction cleaned records that are younger than min.compaction.lag.ms",
+    "end-compacted": "compaction removed the batch that ended at the high watermark, by which"
+    " replicas and consumers learn of it",
+    "compaction-overdue": "a log was not cleaned long after max.compaction.lag.ms was over",
     "segment-differs": "the timestamp or the size of a segment is not that of its batches",
     "sequence-compacted": "compaction removed the last batch of a producer, and its sequence with"
     " it",
@@ -110,6 +114,12 @@ VIOLATIONS: Final = {
     "share-idle": "a member of a share group was assigned no partition, though others were",
     "share-over-locks": "a share partition has more records in flight than"
     " share.partition.max.record.locks",
+    "share-over-deliveries": "a member of a share group got a record more often than"
+    " share.delivery.count.limit allows",
+    "share-session-lost": "a member of a share group lost its session, though neither it nor its"
+    " connection had ended",
+    "share-overcounted": "the leader of a share partition counts more records as settled than"
+    " there are from its start offset on",
     "share-over-limit": "a member of a share group got more records than it asked for",
     "read-aborted": "a share group with read_committed got a record of an aborted transaction",
     "fenced-alone": "a transactional producer was fenced, though no other took its place",
@@ -143,6 +153,8 @@ VIOLATIONS: Final = {
     "ack-before-commit": "acks=all was answered, but the records are not committed",
     "livelock": "nodes and clients went on for ever at one moment, so the run was ended there",
     "listed-too-low": "ListOffsets gave a consumer an end below what was committed when it asked",
+    "refused-in-sync": "a leader refused records with acks=all, though min.insync.replicas were in"
+    " sync",
     "watermark-below-min-isr": "a high watermark moved while fewer replicas than"
     " min.insync.replicas were in the ISR",
     "isr-hasty": "a leader proposed an ISR without a follower that had kept up",
@@ -168,6 +180,7 @@ VIOLATIONS: Final = {
     "removed-early": "a coordinator removed a member before its session, or its time to join, to"
     " sync or to give up partitions, had ended",
     "fetch-over-limit": "a consumer got more bytes than it asked for, in several batches",
+    "leader-denied": "a leader refused a consumer's fetch as if it did not lead the partition",
     "fetch-elsewhere": "a consumer got records that do not begin where it asked, or that are out of"
     " order",
     "deletion-held-back": "DeleteRecords was not answered, though every live replica had deleted"

@@ -7,7 +7,7 @@ the cluster.  Kafka: no counterpart.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -36,9 +36,10 @@ from kcluster.invariants.claims import VERIFICATION, VERIFIED, ProducerClaims
 from kcluster.invariants.concerned import named_by_peer, replica_of, written_by
 from kcluster.invariants.coordinators import Shard, knows_all
 from kcluster.invariants.decisions import proposals_in
-from kcluster.invariants.fetch_answers import misfetched
+from kcluster.invariants.fetch_answers import denials, misfetched
 from kcluster.invariants.group_facts import OffsetGiven, UnstableRead
 from kcluster.invariants.invariants import Invariants
+from kcluster.invariants.known import config_in_force, lock_ms, max_deliveries, topic_name
 from kcluster.invariants.livelock import StepsAtOnce
 from kcluster.invariants.markers import Leading
 from kcluster.invariants.observed import NO_EPOCH, ObservedPartition
@@ -48,24 +49,20 @@ from kcluster.invariants.patterns import PatternTopics
 from kcluster.invariants.promises import BrokenPromise, forget_oldest
 from kcluster.invariants.refused import OF_PRODUCERS, error_in, transactional_id_of
 from kcluster.invariants.rounds import Rounds
+from kcluster.invariants.rules import refused_in_sync
 from kcluster.invariants.share_assignments import IdleMembers
 from kcluster.invariants.share_locks import LOCK_SLACK_MS, OverdueLocks
 from kcluster.invariants.shares import SHARE_APIS, Led
 from kcluster.invariants.stalls import LOOK_EVERY_MS, Stalls
 from kcluster.invariants.throttled import MutedConnections
 from kcluster.invariants.told import OF_MEMBERS, asked_of
-from kcluster.metadata.image import MetadataImage
 from kcluster.metadata.placement import coordinator_partition
-from kcluster.metadata.records import (
-    BROKER_RESOURCE,
-    GROUP_RESOURCE,
-    TOPIC_RESOURCE,
-    BrokerRegistration,
-)
+from kcluster.metadata.records import GROUP_RESOURCE, BrokerRegistration
 from kcluster.partition.disk import Disk
 from kcluster.partition.replica import Replica
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
+from kcluster.protocol.errors import ErrorCode
 from kcluster.protocol.names import (
     GROUP_METADATA_TOPIC,
     INTERNAL_TOPICS,
@@ -73,7 +70,6 @@ from kcluster.protocol.names import (
     TRANSACTION_STATE_TOPIC,
 )
 from kcluster.runtime.dispatch import RUNTIME_ID, Dispatcher, number_of
-from kcluster.runtime.process import Process
 
 _PRODUCE: Final = int(ApiKey.PRODUCE)
 _FETCH: Final = int(ApiKey.FETCH)
@@ -90,11 +86,13 @@ _PeerRequest: Final = PeerRequest
 _PeerResponse: Final = PeerResponse
 _HeartbeatRequest: Final = m.BrokerHeartbeatRequest
 _HeartbeatResponse: Final = m.BrokerHeartbeatResponse
+_FetchRequest: Final = m.FetchRequest
+_StateWrite: Final = m.WriteShareGroupStateRequest
 _MarkersRequest: Final = m.WriteTxnMarkersRequest
 _ACKS_ALL: Final = -1
+_TOO_FEW: Final = ErrorCode.NOT_ENOUGH_REPLICAS
 _UNCLEAN_ENABLE: Final = "unclean.leader.election.enable"
 _MIN_ISR: Final = "min.insync.replicas"
-_LOCK_MS: Final = "share.record.lock.duration.ms"
 _NONE: Final[tuple[Replica, ...]] = ()
 
 
@@ -147,9 +145,12 @@ class Watch:
         """The time of the next look at the whole cluster."""
         self.steps_at_once: StepsAtOnce | None = None
         """The guard of virtual time; None: there is none."""
-        self.invariants.memberships.tenures.name_of = partial(_topic_name, dispatcher.processes)
+        self.invariants.memberships.tenures.name_of = partial(topic_name, dispatcher.processes)
         self._tap = dispatcher.tap
-        self.invariants.shares.lock_ms = partial(_lock_ms, dispatcher.processes)
+        self.invariants.shares.lock_ms = partial(lock_ms, dispatcher.processes)
+        self.invariants.shares.answers.max_deliveries = partial(
+            max_deliveries, dispatcher.processes, self.invariants.shares.reconfigured
+        )
         self._attach()
 
     def _attach(self) -> None:
@@ -191,6 +192,9 @@ class Watch:
             self._offsets[node_id] = offset
             invariants.observe_offset(self._stepped_ms, node_id, self._life, offset)
         if concerned:
+            if kind is _PeerRequest and type(body) is _FetchRequest:
+                follower = body.replica_state.replica_id
+                self._rounds.on_fetch(concerned, follower, self._stepped_ms)
             invariants.producer_expiration_ms = node.config.producer_id_expiration_ms
             invariants.is_by_clock = kind is Tick
             invariants.appended.verifies = node.config.transaction_partition_verification_enable
@@ -252,8 +256,13 @@ class Watch:
                 if reply.request.api_key == _FETCH and not reply.is_of_rule:
                     for name, fact in misfetched(reply.request.body, reply.body):
                         self.invariants.report_broker(self._stepped_ms, node.node_id, name, fact)
+                    if reply.request is self._event:
+                        # What waited may have been refused before the broker began to lead.
+                        for replica, denied in denials(reply.body, partial(_replica, node)):
+                            name = "leader-denied"
+                            self.invariants.report_replica(self._stepped_ms, replica, name, denied)
             elif reply.request.body.acks == _ACKS_ALL:
-                self._check_acks(node, reply.body)
+                self._check_acks(node, reply)
 
     def _check_reads(self, node: BrokerNodeView, body: Any) -> None:
         now_ms, invariants = self._stepped_ms, self.invariants
@@ -262,24 +271,25 @@ class Watch:
                 # Old formats arrive as bytes.
                 if type(data.records) is not list or not data.records:
                     continue
-                replica = node.replicas.get(topic.topic_id, data.partition_index)
-                if replica is None:
-                    name = getattr(topic, "topic", "")  # a share fetch names topics by id only
-                    replica = replica_of(node.replicas, name, data.partition_index)
+                name = getattr(topic, "topic", "")  # a share fetch names topics by id only
+                replica = _replica(node, topic.topic_id, name, data.partition_index)
                 if replica is not None:
                     invariants.check_read(now_ms, replica, data)
 
-    def _check_acks(self, node: BrokerNodeView, body: Any) -> None:
+    def _check_acks(self, node: BrokerNodeView, reply: Reply) -> None:
         now_ms, invariants = self._stepped_ms, self.invariants
-        for topic in body.responses:
+        is_new = reply.request is self._event
+        for topic in reply.body.responses:
             for data in topic.partition_responses:
-                if data.error_code:
+                if data.error_code and not (is_new and data.error_code == _TOO_FEW):
                     continue
-                replica = node.replicas.get(topic.topic_id, data.index)
+                replica = _replica(node, topic.topic_id, topic.name, data.index)
                 if replica is None:
-                    replica = replica_of(node.replicas, topic.name, data.index)
-                if replica is not None:
+                    continue
+                if not data.error_code:
                     invariants.check_ack(now_ms, replica, data)
+                for name, fact in refused_in_sync(replica, data) if data.error_code else ():
+                    invariants.report_replica(now_ms, replica, name, fact)
 
     def _check_controller(self, node: ControllerNodeView, event: Input | None) -> None:
         image = node.image
@@ -291,13 +301,16 @@ class Watch:
         self._offsets[node.node_id] = image.offset
         now_ms, invariants = self._stepped_ms, self.invariants
         invariants.observe_offset(now_ms, node.node_id, self._life, image.offset)
+        timeout_ms = node.config.broker_session_timeout_ms
+        for early, fact in invariants.heartbeats.registered(image.brokers, timeout_ms, now_ms):
+            invariants.report_broker(now_ms, early, "registered-early", fact)
         for broker in image.brokers.values():
             invariants.observe_broker(now_ms, broker, self._applied_offset(broker))
         proposals = {}
         if isinstance(event, PeerRequest) and isinstance(event.body, m.AlterPartitionRequest):
             proposals = dict(proposals_in(event.body))
         for topic in image.topics.values():
-            own = _config_in_force(image, topic.name, _MIN_ISR)
+            own = config_in_force(image, topic.name, _MIN_ISR)
             min_isr = node.config.min_insync_replicas if own is None else int(own)
             for partition in topic.partitions:
                 key = (partition.topic_id, partition.partition)
@@ -359,6 +372,9 @@ class Watch:
             self._administrator.on_request(node_id, request, self._leader_epoch, now_ms)
         else:
             invariants.shares.on_peer_request(node_id, request, self._is_newest)
+            if kind is _StateWrite:
+                for broken in invariants.shares.overcounted(request, self._led_by, now_ms):
+                    invariants.report_promise(now_ms, broken, request.source)
 
     def _on_peer_response(self, node_id: int, response: PeerResponse, now_ms: int) -> None:
         """Check an answer when it arrives.  Its id lacks the life of its node, which the request
@@ -470,7 +486,7 @@ class Watch:
         the cluster's default, else the controller's."""
         node = self._processes[CONTROLLER_ID].last_controller
         assert node is not None, "who elects a leader has started"
-        value = _config_in_force(node.image, topic, _UNCLEAN_ENABLE)
+        value = config_in_force(node.image, topic, _UNCLEAN_ENABLE)
         if value is not None:
             return value.strip().lower() == "true"
         return node.config.unclean_leader_election_enable
@@ -655,35 +671,14 @@ class Watch:
         replica = None if node is None else node.replicas.get(topic_id, partition)
         if replica is None or not replica.is_leader:
             return None
-        return Led(replica.topic, replica.leader_epoch, replica.log.log_start_offset)
+        log = replica.log
+        return Led(replica.topic, replica.leader_epoch, log.log_start_offset, log.log_end_offset)
 
 
-def _topic_name(processes: Mapping[int, Process], topic_id: bytes) -> str:
-    """The name of a topic, as the controller knows it; "" if there is none."""
-    node = processes[CONTROLLER_ID].last_controller
-    return "" if node is None else node.image.topic_names.get(topic_id, "")
-
-
-def _lock_ms(processes: Mapping[int, Process], broker: int, group: str) -> int | None:
-    """How long a broker's metadata say that the locks of a share group last."""
-    node = processes[broker].last_broker
-    if node is None:
-        return None
-    config = node.config
-    own = node.image.configs.get((GROUP_RESOURCE, group), {}).get(_LOCK_MS)
-    if own is None:
-        return config.group_share_record_lock_duration_ms
-    least_ms = config.group_share_min_record_lock_duration_ms
-    return min(max(int(own), least_ms), config.group_share_max_record_lock_duration_ms)
-
-
-def _config_in_force(image: MetadataImage, topic: str, name: str) -> str | None:
-    """A topic's value of a config: its own, else the cluster's default; None: it is not set."""
-    for resource in ((TOPIC_RESOURCE, topic), (BROKER_RESOURCE, "")):
-        value = image.configs.get(resource, {}).get(name)
-        if value is not None:
-            return value
-    return None
+def _replica(node: BrokerNodeView, topic_id: bytes, topic: str, partition: int) -> Replica | None:
+    """A broker's replica of a partition that a message names by its topic's id or name."""
+    replica = node.replicas.get(topic_id, partition)
+    return replica_of(node.replicas, topic, partition) if replica is None else replica
 
 
 def _shard(node: BrokerNodeView, replica: Replica) -> Shard | None:

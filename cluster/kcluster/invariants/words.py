@@ -236,6 +236,35 @@ def _(fact: f.SegmentDiffers) -> str:
 
 
 @observed_text.register
+def _(fact: f.RegisteredEarly) -> str:
+    since = f"{fact.at_ms - fact.heartbeat_ms} ms after a heartbeat of the process before it"
+    return f"a process was registered {since}; a session lasts {fact.timeout_ms} ms"
+
+
+@observed_text.register
+def _(fact: f.EndCompacted) -> str:
+    return (
+        f"the batch at {fact.offset} is gone, which ended at high watermark {fact.high_watermark}"
+    )
+
+
+@observed_text.register
+def _(fact: f.NotCleaned) -> str:
+    old = f"the batch at {fact.offset} is {fact.age_ms} ms old"
+    return f"{old} and was not cleaned; max.compaction.lag.ms is {fact.lag_ms}"
+
+
+@observed_text.register
+def _(fact: f.LeaderDenied) -> str:
+    return f"a fetch got {fact.error} from the leader of epoch {fact.leader_epoch}"
+
+
+@observed_text.register
+def _(fact: g.SessionLost) -> str:
+    return f"{fact.member} lost its share session, though its connection was open"
+
+
+@observed_text.register
 def _(fact: f.CleanedTooYoung) -> str:
     cleaned = f"the batch at offset {fact.offset} was cleaned at an age of {fact.age_ms} ms"
     return f"{cleaned}; min.compaction.lag.ms is {fact.lag_ms}"

@@ -65,7 +65,8 @@ MUTATIONS: Final = (
             "        self.states = dict(states)\n",
             "        self.states = states\n",
         ),
-        on="segments",
+        on="seesaw",
+        expects="producers-differ",
     ),
     mutation(
         "epoch_of_log_start_forgotten",
@@ -140,7 +141,8 @@ MUTATIONS: Final = (
             "            follower.last_caught_up_ms = max(follower.last_caught_up_ms, follower.last_fetch_ms)\n",
             "            pass\n",
         ),
-        on="data flapping",
+        on="slow_links",
+        expects="isr-hasty",
     ),
     mutation(
         "registers_during_session",
@@ -151,6 +153,7 @@ MUTATIONS: Final = (
             "        if not same and existing is not None and self.sessions.is_valid(broker_id, now_ms) and existing.fenced:\n",
         ),
         on="data",
+        expects="registered-early",
     ),
     # ---------------------------------------------------------------- transactions and groups
     mutation(
@@ -308,7 +311,8 @@ MUTATIONS: Final = (
             "        if run.delivery_count >= limits.delivery_count:\n",
             "        if run.delivery_count > limits.delivery_count:\n",
         ),
-        on="share",
+        on="share_limited",
+        expects="share-over-deliveries",
     ),
     mutation(
         "deleted_records_stay_available",
@@ -328,7 +332,8 @@ MUTATIONS: Final = (
             "            run.last_offset - max(run.first_offset, start) + 1\n",
             "            run.last_offset - run.first_offset + 1\n",
         ),
-        on="share",
+        on="share_deleted",
+        expects="share-overcounted",
     ),
     mutation(
         "pruned_before_commit",
@@ -349,7 +354,8 @@ MUTATIONS: Final = (
             "        if self._sessions.get(key) is not session:\n",
             "        if key not in self._sessions:\n",
         ),
-        on="share",
+        on="share_limited",
+        expects="share-session-lost",
     ),
     mutation(
         "gap_archives_next_record",
@@ -359,7 +365,8 @@ MUTATIONS: Final = (
             "window.archive(fetch_offset, fetched[0].base_offset - 1, AVAILABLE)",
             "window.archive(fetch_offset, fetched[0].base_offset, AVAILABLE)",
         ),
-        on="share",
+        on="share_compacted",
+        expects="share-passed-over",
     ),
     mutation(
         "batch_before_watermark_dropped",
@@ -369,13 +376,15 @@ MUTATIONS: Final = (
             "        ends_at_high_watermark = batch.last_offset + 1 == work.high_watermark\n",
             "        ends_at_high_watermark = False\n",
         ),
-        on="compaction cleaned",
+        on="cleaned_ends",
+        expects="end-compacted",
     ),
     mutation(
         "max_compaction_lag_of_newest",
         "KIP-354: max.compaction.lag.ms counts from the newest dirty record, so a log that is written to is never due",
         Edit("partition/log/compaction.py", "    oldest = min(\n", "    oldest = max(\n"),
         on="compaction_lag",
+        expects="compaction-overdue",
     ),
     mutation(
         "rebuilt_batch_has_no_sequence",
@@ -393,6 +402,7 @@ MUTATIONS: Final = (
             "        self.isr = registration.isr\n",
         ),
         on="resized",
+        expects="refused-in-sync watermark-below-min-isr",
     ),
     mutation(
         "session_keeps_removed_replica",
@@ -402,7 +412,7 @@ MUTATIONS: Final = (
             "        if known is not None and known.role is not NO_ROLE:\n",
             "        if known is not None:\n",
         ),
-        on="moves",
+        on="returns",
     ),
     mutation(
         "removed_coordinator_stays",
@@ -412,6 +422,7 @@ MUTATIONS: Final = (
             "        if was_leader:\n            self._share_partitions.on_resigned(replica.topic_id, replica.partition)\n            if replica.topic in self._coordinators:\n                self._coordinators[replica.topic].on_resigned(replica.partition, now_ms)\n\n    def remove_strays",
             "        if was_leader:\n            self._share_partitions.on_resigned(replica.topic_id, replica.partition)\n\n    def remove_strays",
         ),
-        on="moves",
+        on="travels",
+        expects="coordinator-differs producer-refused",
     ),
 )
