@@ -332,7 +332,7 @@ MUTATIONS: Final = (
             "            run.last_offset - max(run.first_offset, start) + 1\n",
             "            run.last_offset - run.first_offset + 1\n",
         ),
-        on="share_deleted",
+        on="share_cut",
         expects="share-overcounted",
     ),
     mutation(
