@@ -413,6 +413,7 @@ MUTATIONS: Final = (
             "        if known is not None:\n",
         ),
         on="returns",
+        expects="not-at-rest",
     ),
     mutation(
         "removed_coordinator_stays",
