@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
 from kcluster.contract import PeerRequest, PeerResponse, Reply, Request
@@ -16,6 +18,7 @@ COORDINATOR = 9
 ACQUIRED, ACKNOWLEDGED = 1, 2
 LOCK_MS = 1_000
 ACCEPT = 1
+RENEW = 4
 
 
 class Group:
@@ -103,9 +106,15 @@ class Group:
     def ask(self, member: str, *acks: int, broker: int = 1) -> Request:
         return self.ask_with(member, [(one, one) for one in acks], broker)
 
-    def ask_with(self, member: str, acks: list[tuple[int, int]], broker: int = 1) -> Request:
+    def ask_with(
+        self,
+        member: str,
+        acks: list[tuple[int, int]],
+        broker: int = 1,
+        types: Sequence[int] = (ACCEPT,),
+    ) -> Request:
         kind = m.ShareFetchRequest
-        batches = [kind.AcknowledgementBatch(*one, [ACCEPT]) for one in acks]
+        batches = [kind.AcknowledgementBatch(*one, list(types)) for one in acks]
         row = kind.FetchPartition(0, acknowledgement_batches=batches)
         body = kind("g", member, 1, topics=[kind.FetchTopic(TOPIC, [row])])
         request = Request(ord(member), int(ApiKey.SHARE_FETCH), 0, 0, member, body)
@@ -343,3 +352,18 @@ def test_write__that_counts_more_records_than_there_are(count: int, group: Group
 def _opening(member: str, connection: int) -> Request:
     body = m.ShareFetchRequest("g", member, 0)
     return Request(connection, int(ApiKey.SHARE_FETCH), 0, 0, member, body)
+
+
+@pytest.mark.parametrize("error", [0, 51])
+def test_lock__that_was_renewed(error: int, group: Group) -> None:
+    """The first lock ends at 1000 ms, the renewed one at 1900 ms."""
+    group.fetch("a", acquired=(5, 6))
+    group.now_ms = 900
+    asked = group.ask_with("a", [(5, 5)], types=[RENEW])
+    group.answer_fetch(asked, None, error)
+    group.now_ms = 1_500
+    group.fetch("b", acquired=(5, 6))
+    assert group.broken == ([] if error else ["acquired-twice"])
+    group.now_ms = 4_000
+    group.fetch("a", acquired=(5, 6))
+    assert group.broken == ([] if error else ["acquired-twice"])

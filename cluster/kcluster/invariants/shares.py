@@ -18,7 +18,8 @@ Kafka: ShareCoordinatorShard, SharePartition; KIP-932.
                         offset on, without those that members hold
 
 A member holds a record from the answer that delivers it, until it acknowledges it, its lock or its
-session ends, or the leader loads the state again.  share_answers.py compares answers with requests.
+session ends, or the leader loads the state again.  A renewal that is confirmed begins a new lock.
+share_answers.py compares answers with requests.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from itertools import accumulate
 from typing import Final, NamedTuple, Protocol
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from kcluster.contract import PeerRequest, PeerResponse, Reply, Request
 from kcluster.invariants.facts import Measure, Outdated, OutOfBounds, WentBack
@@ -130,13 +132,15 @@ class _Loss(Struct):
 class _Arrived(Struct):
     """A request of a member.  `number`: it grows from one to the next; `refused`: what is broken if
     its acknowledgements for a partition are accepted; `owned`: what is broken if they are refused
-    as of records that it does not hold."""
+    as of records that it does not hold; `renewed`: the held records for which it asks for more
+    time, by partition."""
 
     number: int
     broker: int
     at_ms: int
     refused: dict[tuple[bytes, int], BrokenPromise]
     owned: dict[tuple[bytes, int], BrokenPromise]
+    renewed: dict[tuple[bytes, int], dict[int, _Hold]]
 
 
 def _unknown_lock_ms(_broker: int, _group: str) -> int | None:
@@ -355,6 +359,7 @@ class SharePromises:
         self.answers.on_request(broker, request)
         refused: dict[tuple[bytes, int], BrokenPromise] = {}
         owned: dict[tuple[bytes, int], BrokenPromise] = {}
+        renewed: dict[tuple[bytes, int], dict[int, _Hold]] = {}
         for topic in body.topics:
             for row in topic.partitions:
                 key = (group, topic.topic_id, row.partition_index)
@@ -365,6 +370,7 @@ class SharePromises:
                     if all(_is_valid(one, broker, led, at, now_ms) for at, one in own.items()):
                         lost = Locked(offset, until_ms, now_ms, member)
                         owned[key[1:]] = ("lock-lost", _subject(key), lost)
+                renewed[key[1:]] = _renewed(held, row.acknowledgement_batches, member)
                 for offset in _named(held, row.acknowledgement_batches) if led else ():
                     hold = held[offset]
                     if hold.member == member:
@@ -373,7 +379,7 @@ class SharePromises:
                         fact = HeldBy(member, hold.member, offset)
                         refused[key[1:]] = ("foreign-ack", _subject(key), fact)
         self._arrivals += 1
-        self._arrived[request] = _Arrived(self._arrivals, broker, now_ms, refused, owned)
+        self._arrived[request] = _Arrived(self._arrivals, broker, now_ms, refused, owned, renewed)
         forget_oldest(self._arrived)
 
     def on_decided(
@@ -406,6 +412,10 @@ class SharePromises:
                     yield broker, refused[at]
                 elif at in arrived.owned and error == _NOT_HELD:
                     yield broker, arrived.owned[at]
+                for offset, hold in arrived.renewed.get(at, {}).items() if not error else ():
+                    until_ms = arrived.at_ms + self._shortest_ms[body.group_id or ""]
+                    held = self._holds.setdefault((body.group_id or "", *at), {})
+                    held[offset] = replace(hold, until_ms=until_ms)
                 led = led_by(broker, *at) if is_fetched and row.acquired_records else None
                 if led is None:
                     continue
@@ -474,6 +484,23 @@ def _all_held(
     offsets = {at for one in batches for at in range(one.first_offset, one.last_offset + 1)}
     own = {at: hold for at in offsets if (hold := held.get(at)) and hold.connection == connection}
     return own if len(own) == count else {}
+
+
+def _renewed(
+    held: dict[int, _Hold],
+    batches: Sequence[
+        m.ShareFetchRequest.AcknowledgementBatch | m.ShareAcknowledgeRequest.AcknowledgementBatch
+    ],
+    member: str,
+) -> dict[int, _Hold]:
+    """The records of a member for which a request asks for nothing but more time."""
+    only = [one for one in batches if set(one.acknowledge_types) == {_RENEW}]
+    others = _named(held, [one for one in batches if one not in only]) if only else []
+    return {
+        offset: held[offset]
+        for offset in _named(held, only)
+        if held[offset].member == member and offset not in others
+    }
 
 
 def _is_valid(hold: _Hold, broker: int, led: Led, offset: int, now_ms: int) -> bool:

@@ -278,7 +278,8 @@ class Watch:
 
     def _check_acks(self, node: BrokerNodeView, reply: Reply) -> None:
         now_ms, invariants = self._stepped_ms, self.invariants
-        is_new = reply.request is self._event
+        # A transactional batch gets this error, too, when it could not be verified (KIP-890).
+        is_new = reply.request is self._event and reply.request.body.transactional_id is None
         for topic in reply.body.responses:
             for data in topic.partition_responses:
                 if data.error_code and not (is_new and data.error_code == _TOO_FEW):
