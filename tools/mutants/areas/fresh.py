@@ -302,6 +302,7 @@ MUTATIONS: Final = (
             "                        continue\n",
         ),
         on="share_admin",
+        expects="acquired-twice",
     ),
     mutation(
         "one_delivery_too_many",
