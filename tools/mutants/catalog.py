@@ -11,7 +11,6 @@ from typing import Final
 from tools.mutants.areas import (
     compaction,
     elections,
-    fresh,
     groups,
     logs,
     metadata,
@@ -32,7 +31,6 @@ AREAS: Final[Mapping[str, tuple[Mutation, ...]]] = {
     "Share groups": share.MUTATIONS,
     "Streams groups": streams.MUTATIONS,
     "Compaction and moves": compaction.MUTATIONS,
-    "Fresh": fresh.MUTATIONS,
 }
 """The mutations by their area."""
 MUTATIONS: Final = {one.name: one for area in AREAS.values() for one in area}

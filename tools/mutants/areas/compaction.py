@@ -320,4 +320,62 @@ MUTATIONS: Final = (
         on="new_disks",
         expects="committed-lost lost-write",
     ),
+    mutation(
+        "batch_before_watermark_dropped",
+        "an empty batch that ends at the high watermark is dropped by compaction, so nobody learns of the offsets in it",
+        Edit(
+            "partition/log/compaction.py",
+            "        ends_at_high_watermark = batch.last_offset + 1 == work.high_watermark\n",
+            "        ends_at_high_watermark = False\n",
+        ),
+        on="cleaned_ends",
+        expects="end-compacted",
+    ),
+    mutation(
+        "max_compaction_lag_of_newest",
+        "KIP-354: max.compaction.lag.ms counts from the newest dirty record, so a log that is written to is never due",
+        Edit("partition/log/compaction.py", "    oldest = min(\n", "    oldest = max(\n"),
+        on="compaction_lag",
+        expects="compaction-overdue",
+    ),
+    mutation(
+        "rebuilt_batch_has_no_sequence",
+        "a batch that was cleaned loses the producer's sequence",
+        Edit("partition/log/compaction.py", "        base_sequence=batch.base_sequence,\n", ""),
+        on="compaction",
+        expects="batch-altered",
+    ),
+    mutation(
+        "min_isr_of_old_replicas",
+        "min.insync.replicas stays capped by the number of replicas before a reassignment",
+        Edit(
+            "partition/replica.py",
+            "        self.isr = registration.isr\n        self.min_isr = min(self.config.min_insync_replicas, len(registration.replicas))\n",
+            "        self.isr = registration.isr\n",
+        ),
+        on="resized",
+        expects="refused-in-sync watermark-below-min-isr",
+    ),
+    mutation(
+        "session_keeps_removed_replica",
+        "KIP-227: a fetch session goes on with a replica that was removed, though the broker has a new one of the same partition",
+        Edit(
+            "broker/handlers/data/fetch.py",
+            "        if known is not None and known.role is not NO_ROLE:\n",
+            "        if known is not None:\n",
+        ),
+        on="returns",
+        expects="not-at-rest",
+    ),
+    mutation(
+        "removed_coordinator_stays",
+        "a broker whose replica of a coordinator's partition is removed keeps the groups and transactions, and goes on with them when it leads again",
+        Edit(
+            "broker/publisher.py",
+            "        if was_leader:\n            self._share_partitions.on_resigned(replica.topic_id, replica.partition)\n            if replica.topic in self._coordinators:\n                self._coordinators[replica.topic].on_resigned(replica.partition, now_ms)\n\n    def remove_strays",
+            "        if was_leader:\n            self._share_partitions.on_resigned(replica.topic_id, replica.partition)\n\n    def remove_strays",
+        ),
+        on="travels",
+        expects="coordinator-differs producer-refused",
+    ),
 )

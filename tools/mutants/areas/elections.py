@@ -311,4 +311,15 @@ MUTATIONS: Final = (
         on="data controller",
         expects="not-at-rest",
     ),
+    mutation(
+        "registers_during_session",
+        "KIP-631: a broker may register while the session of its last life is valid",
+        Edit(
+            "controller/membership/membership.py",
+            "        if not same and existing is not None and self.sessions.is_valid(broker_id, now_ms):\n",
+            "        if not same and existing is not None and self.sessions.is_valid(broker_id, now_ms) and existing.fenced:\n",
+        ),
+        on="data",
+        expects="registered-early",
+    ),
 )

@@ -41,7 +41,7 @@ MUTATIONS: Final = (
             "            batches = log.read(offset, self.load_bytes, replica.high_watermark, True)\n",
         ),
         on="groups transactions",
-        expects="committed-offset-back processed-twice unsettled-group transaction-overdue"
+        expects="coordinator-differs committed-offset-back processed-twice unsettled-group transaction-overdue"
         " hanging-transaction owned-twice crash",
     ),
     mutation(
@@ -615,5 +615,76 @@ MUTATIONS: Final = (
         ),
         on="admin",
         expects="offset-left",
+    ),
+    mutation(
+        "shortest_rebalance_timeout",
+        "KIP-62: the join phase lasts for the shortest rebalance timeout of a member, not the longest",
+        Edit(
+            "broker/coordinator/classic_members.py",
+            "return max((one.rebalance_timeout_ms for one in self.members.values()), default=0)",
+            "return min((one.rebalance_timeout_ms for one in self.members.values()), default=0)",
+        ),
+        on="patience",
+        expects="removed-early",
+    ),
+    mutation(
+        "commit_is_no_heartbeat",
+        "a commit does not extend the session of a classic member",
+        Edit(
+            "broker/coordinator/classic_group.py",
+            "        self._extend_session(self.roster.members[committer.member_id], now_ms)\n        return ErrorCode.NONE\n",
+            "        return ErrorCode.NONE\n",
+        ),
+        on="patience",
+        expects="removed-early",
+    ),
+    mutation(
+        "late_assignment_of_last_generation",
+        "an assignment whose write was slow is given to the members of the next generation",
+        Edit(
+            "broker/coordinator/classic_group.py",
+            "            if not completing or self.roster.generation != generation:\n",
+            "            if not completing:\n",
+        ),
+        on="groups late_members",
+        expects="coordinator-differs told-uncommitted",
+    ),
+    mutation(
+        "kept_partition_gets_new_epoch",
+        "KIP-1251: a member that keeps a partition has it only since its newest epoch",
+        Edit(
+            "broker/coordinator/consumer/reconcile.py",
+            "        kept = {one: since for one, since in current.items() if one in target}\n",
+            "        kept = {one: to.target_epoch for one in current if one in target}\n",
+        ),
+        on="late_members groups",
+        expects="commit-refused",
+    ),
+    mutation(
+        "regex_resolved_once",
+        "KIP-848: topics that are created later do not match a member's regular expression",
+        Edit(
+            "broker/coordinator/consumer/group.py",
+            "        return seen is None or any(one not in seen for one in self.broker.image.topic_names)\n",
+            "        return seen is None\n",
+        ),
+        on="patterns",
+        expects="topic-unmatched",
+    ),
+    mutation(
+        "revocation_timer_survives",
+        "KAFKA-17219 in kind: the time to give partitions up does not end when they are given up",
+        Edit(
+            "broker/coordinator/modern/group.py",
+            "        if timeout_ms is None:\n            self.end_rebalance_timeout(member.member_id)\n        else:\n",
+            "        if timeout_ms is not None:\n",
+        ),
+        Edit(
+            "broker/coordinator/modern/group.py",
+            "            if member is None or member.epoch != member_epoch:\n",
+            "            if member is None:\n",
+        ),
+        on="patience groups",
+        expects="removed-early",
     ),
 )

@@ -255,7 +255,7 @@ MUTATIONS: Final = (
             "            if not 0 <= target <= replica.log.log_end_offset:\n",
         ),
         on="admin",
-        expects="watermark-below-start truncated-committed committed-lost lost-write",
+        expects="watermark-above-isr watermark-below-start truncated-committed committed-lost lost-write",
     ),
     mutation(
         "acks_below_min_isr",
@@ -373,5 +373,76 @@ MUTATIONS: Final = (
         ),
         on="transactions verification late_markers",
         expects="batch-unverified transaction-overdue stuck-transaction",
+    ),
+    mutation(
+        "retention_bytes_one_more",
+        "retention by size deletes one segment more, down to less than retention.bytes",
+        Edit(
+            "partition/log/retention.py",
+            "        if excess < segment.size_bytes:\n",
+            "        if excess <= 0:\n",
+        ),
+        on="sized",
+        expects="retention-hasty",
+    ),
+    mutation(
+        "time_lookup_before_log_start",
+        "KIP-107: a look-up by time finds records that DeleteRecords has deleted",
+        Edit(
+            "partition/log/lookup.py",
+            "if batch.max_timestamp < timestamp_ms or batch.last_offset < log_start_offset:",
+            "if batch.max_timestamp < timestamp_ms:",
+        ),
+        Edit(
+            "partition/log/lookup.py",
+            "if record.timestamp >= timestamp_ms and record.offset >= log_start_offset:",
+            "if record.timestamp >= timestamp_ms:",
+        ),
+        on="sized admin settings",
+        expects="answer-differs",
+    ),
+    mutation(
+        "newest_time_of_newest_segment",
+        "KAFKA-16310 in kind: the greatest timestamp is looked for in the newest segment only",
+        Edit(
+            "partition/log/lookup.py",
+            "newest = max(filled, key=lambda segment: segment.max_timestamp)",
+            "newest = filled[-1]",
+        ),
+        on="sized",
+        expects="answer-differs",
+    ),
+    mutation(
+        "fetch_limit_per_partition",
+        "KIP-74: the first batch of each partition is returned, whatever max.bytes is",
+        Edit(
+            "broker/handlers/data/fetch.py",
+            "            is_first = not collected.size_bytes\n",
+            "            is_first = True\n",
+        ),
+        on="portions",
+        expects="fetch-over-limit",
+    ),
+    mutation(
+        "rewound_table_not_copied",
+        "a truncated table of producers and its snapshot are one dict, so a second truncation goes back to later states",
+        Edit(
+            "partition/producers.py",
+            "        self.states = dict(states)\n",
+            "        self.states = states\n",
+        ),
+        on="seesaw",
+        expects="producers-differ",
+    ),
+    mutation(
+        "new_epoch_any_sequence",
+        "KIP-360: a producer may begin a new epoch with any sequence",
+        Edit(
+            "partition/producers.py",
+            "    elif first_sequence != 0 and known_epoch != NO_PRODUCER_EPOCH:\n",
+            "    elif first_sequence < 0 and known_epoch != NO_PRODUCER_EPOCH:\n",
+        ),
+        on="pipelined",
+        expects="sequence-gap",
     ),
 )

@@ -50,7 +50,7 @@ MUTATIONS: Final = (
             "    def _remove_topic",
         ),
         on="groups transactions",
-        expects="crash committed-offset-back no-reply owned-twice unsettled-group"
+        expects="coordinator-differs crash committed-offset-back no-reply owned-twice unsettled-group"
         " transaction-overdue hanging-transaction",
     ),
     mutation(
@@ -239,5 +239,16 @@ MUTATIONS: Final = (
         ),
         on="quotas",
         expects="throttle-ignored",
+    ),
+    mutation(
+        "unsent_answer_counts",
+        "KIP-219: an answer that was above the quota and not sent counts as if it had been",
+        Edit(
+            "broker/quotas/client_quotas.py",
+            "        if api_key != ApiKey.PRODUCE and size_bytes:\n            self._use(CONSUMER_RATE, request, -size_bytes, now_ms)\n",
+            "",
+        ),
+        on="quotas",
+        expects="not-at-rest",
     ),
 )

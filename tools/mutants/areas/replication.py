@@ -478,4 +478,37 @@ MUTATIONS: Final = (
         on="portions",
         expects="not-at-rest",
     ),
+    mutation(
+        "epoch_of_log_start_forgotten",
+        "KAFKA-8241 in kind: when records are deleted, the epoch in which the log now starts is forgotten",
+        Edit(
+            "partition/epochs.py",
+            "self._set(self._epochs[index - 1 :], (start_offset, *self._starts[index:]))",
+            "self._set(self._epochs[index:], self._starts[index:])",
+        ),
+        on="retention",
+        expects="answer-differs epochs-differ",
+    ),
+    mutation(
+        "resigned_leader_confirms_deletion",
+        "KIP-107: a leader that has resigned confirms DeleteRecords by its own log start",
+        Edit(
+            "broker/handlers/data/delete_records.py",
+            "            if not replica.is_leader:\n",
+            "            if replica.registration.leader < 0:\n",
+        ),
+        on="settings",
+        expects="deletion-undone",
+    ),
+    mutation(
+        "never_quite_caught_up",
+        "KIP-16 in kind: a follower counts as caught up only if it fetches from the log end, not if it has what was there at its last fetch",
+        Edit(
+            "partition/replica.py",
+            "            follower.last_caught_up_ms = max(follower.last_caught_up_ms, follower.last_fetch_ms)\n",
+            "            pass\n",
+        ),
+        on="slow_links",
+        expects="isr-hasty",
+    ),
 )

@@ -422,4 +422,81 @@ MUTATIONS: Final = (
         on="share_admin",
         expects="share-idle",
     ),
+    mutation(
+        "renewal_not_applied",
+        "KIP-1222: a renewed lock ends when it would have ended without",
+        Edit(
+            "broker/share/window.py",
+            "                        run.lock_deadline_ms = now_ms + limits.lock_duration_ms\n",
+            "                        continue\n",
+        ),
+        on="share_admin",
+        expects="acquired-twice",
+    ),
+    mutation(
+        "one_delivery_too_many",
+        "KIP-932: a record is delivered once more than group.share.delivery.count.limit",
+        Edit(
+            "broker/share/window.py",
+            "        if run.delivery_count >= limits.delivery_count:\n",
+            "        if run.delivery_count > limits.delivery_count:\n",
+        ),
+        on="share_limited",
+        expects="share-over-deliveries",
+    ),
+    mutation(
+        "deleted_records_stay_available",
+        "KAFKA-19859 in kind: records before a new log start stay available, so the start offset cannot pass them",
+        Edit(
+            "broker/share/window.py",
+            "        self.archive(self.start_offset, log_start_offset - 1, AVAILABLE)\n",
+            "",
+        ),
+        on="share_deleted",
+        expects="share-over-locks",
+    ),
+    mutation(
+        "settled_before_start_counted",
+        "KIP-1226: the count of records that need no delivery includes those before the start offset",
+        Edit(
+            "broker/share/window.py",
+            "            run.last_offset - max(run.first_offset, start) + 1\n",
+            "            run.last_offset - run.first_offset + 1\n",
+        ),
+        on="share_cut",
+        expects="share-overcounted",
+    ),
+    mutation(
+        "pruned_before_commit",
+        "KIP-932: a share coordinator prunes its log before the snapshot that allows it is committed",
+        Edit(
+            "broker/coordinator/share_state/share_state_shard.py",
+            "        self.after_writes(committed, now_ms)\n",
+            "        committed(ErrorCode.NONE, now_ms)\n",
+        ),
+        on="share_admin",
+        expects="watermark-above-isr",
+    ),
+    mutation(
+        "old_connection_ends_new_session",
+        "KIP-932: when a connection closes, the member's session ends, though another connection has opened a new one",
+        Edit(
+            "broker/share/sessions.py",
+            "        if self._sessions.get(key) is not session:\n",
+            "        if key not in self._sessions:\n",
+        ),
+        on="share_limited",
+        expects="share-session-lost",
+    ),
+    mutation(
+        "gap_archives_next_record",
+        "KIP-932: the first record after a gap that compaction left is archived with the gap",
+        Edit(
+            "broker/share/acquisition.py",
+            "window.archive(fetch_offset, fetched[0].base_offset - 1, AVAILABLE)",
+            "window.archive(fetch_offset, fetched[0].base_offset, AVAILABLE)",
+        ),
+        on="share_compacted",
+        expects="share-passed-over",
+    ),
 )

@@ -484,4 +484,70 @@ MUTATIONS: Final = (
         on="outside",
         expects="coordinator-differs",
     ),
+    mutation(
+        "producer_ids_repeat_after_failover",
+        "KIP-730: the next producer id is kept in the controller's memory, so the next controller gives the same ids again",
+        Edit(
+            "controller/membership/producer_ids.py",
+            "        self._metadata = metadata\n",
+            "        self._metadata = metadata\n        self._next = 0\n",
+        ),
+        Edit(
+            "controller/membership/producer_ids.py",
+            "        start = image.next_producer_id\n",
+            "        start = self._next\n",
+        ),
+        Edit(
+            "controller/membership/producer_ids.py",
+            "        end = start + PRODUCER_ID_BLOCK_SIZE\n",
+            "        self._next = end = start + PRODUCER_ID_BLOCK_SIZE\n",
+        ),
+        on="newcomers",
+        expects="producer-id-twice",
+    ),
+    mutation(
+        "verified_without_partition",
+        "KIP-890: any open transaction of a producer verifies a batch, whatever its partitions",
+        Edit(
+            "broker/coordinator/transactions/transaction.py",
+            "    is_part = known.state is ONGOING and partition in known.partitions\n",
+            "    is_part = known.state is ONGOING\n",
+        ),
+        on="takeovers verification",
+        expects="verified-otherwise batch-unverified",
+    ),
+    mutation(
+        "partitions_of_last_transaction_stay",
+        "a transaction begins with the partitions of the last one, which get its marker, too",
+        Edit(
+            "broker/coordinator/transactions/transaction.py",
+            "        next_producer_id=NO_PRODUCER_ID,\n        partitions=frozenset(),\n        last_update_ms=now_ms,\n",
+            "        next_producer_id=NO_PRODUCER_ID,\n        last_update_ms=now_ms,\n",
+        ),
+        on="transactions",
+        equivalent="the partitions of a transaction go when it is complete, so the next one begins"
+        " without any",
+    ),
+    mutation(
+        "recovering_zombie_is_welcome",
+        "KIP-360: a producer of any older epoch may go on with a new epoch, and fences the newer one",
+        Edit(
+            "broker/coordinator/transactions/transaction.py",
+            "        return started  # the producer asks again, because the answer was lost\n    return ErrorCode.PRODUCER_FENCED\n",
+            "        return started  # the producer asks again, because the answer was lost\n    return replace(started, producer_epoch=epoch + 1, last_producer_epoch=epoch)\n",
+        ),
+        on="takeovers",
+        expects="zombie-served",
+    ),
+    mutation(
+        "client_version_lost_in_log",
+        "KIP-890: the log of transactions does not say which protocol the client speaks",
+        Edit(
+            "broker/coordinator/transactions/transaction_log.py",
+            "        client_transaction_version=transaction.client_version,\n",
+            "",
+        ),
+        on="transactions",
+        expects="coordinator-differs",
+    ),
 )
