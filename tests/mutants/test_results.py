@@ -40,6 +40,15 @@ def test_results__are_found_again(tmp_path: Path) -> None:
     assert Results(file).get(key) is None
 
 
+def test_results__of_some_mutations_are_forgotten(tmp_path: Path) -> None:
+    file = tmp_path / "results.jsonl"
+    results = Results(file)
+    results.add("one", FOUND)
+    results.add("other", FOUND)
+    results.forget({"one"})
+    assert (Results(file).get("one"), Results(file).get("other")) == (None, FOUND)
+
+
 def test_results__of_another_search_are_not_taken() -> None:
     keys = {
         key_of(KIP_279, 1, guided=True),

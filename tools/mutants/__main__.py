@@ -125,15 +125,15 @@ def main(arguments: Sequence[str]) -> None:
         "--without", choices=WITHOUT_LIMITS, default="", help="with names: without a scenario"
     )
     parser.add_argument("--no-shrink", action="store_true", help="do not shrink")
-    parser.add_argument("--again", action="store_true", help="forget the results that are kept")
+    parser.add_argument(
+        "--again", action="store_true", help="forget the kept results: of the names, or all"
+    )
     parser.add_argument("--page", type=Path, help="write the page")
     options = parser.parse_args(arguments)
     for name in options.names:
         if name not in MUTATIONS:
             parser.error(unknown("mutation", name, MUTATIONS))
     results = Results()
-    if options.again:
-        results.forget()
     limits = Limits(options.runs, options.cpu_seconds)
     tasks = all_tasks(limits, not options.no_shrink)
     if options.names:
@@ -142,6 +142,8 @@ def main(arguments: Sequence[str]) -> None:
             for name in options.names
             for seed in options.seeds.split(",")
         ]
+    if options.again:
+        results.forget({task.key for task in tasks} if options.names else None)
     found = {}
     for task, one in measured(tasks, results, options.jobs):
         found[task] = one

@@ -11,6 +11,7 @@ does.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Collection
 from pathlib import Path
 from typing import Final
 
@@ -81,7 +82,10 @@ class Results:
         with self._path.open("ab") as file:
             file.write(msgspec.json.encode(Kept(key, measured)) + b"\n")
 
-    def forget(self) -> None:
-        """Forget all results."""
-        self._known = {}
-        self._path.unlink(missing_ok=True)
+    def forget(self, keys: Collection[str] | None = None) -> None:
+        """Forget the results of these keys; None: of all."""
+        self._known = {
+            key: one for key, one in self._known.items() if keys is not None and key not in keys
+        }
+        kept = [Kept(key, one) for key, one in self._known.items()]
+        self._path.write_bytes(b"".join(msgspec.json.encode(one) + b"\n" for one in kept))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable
 from pathlib import Path
 
@@ -43,3 +44,10 @@ def test_file__messages_name_its_kind(word: str, tmp_path: Path) -> None:
     assert refused(b"")[0].startswith("f:1:1: empty")
     assert refused(None) == ["f: no such file"]
     assert f"no such key of {one}" in refused(b"namee: 1")[0]
+
+
+def test_error__passes_from_one_process_to_another() -> None:
+    with pytest.raises(ProblemsError) as caught:
+        Topology.parse("{brokers: 0, topicz: {}}")
+    again = pickle.loads(pickle.dumps(caught.value))
+    assert (type(again), str(again)) == (type(caught.value), str(caught.value))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from difflib import get_close_matches
-from typing import Final
+from typing import Final, Self
 
 from msgspec import Struct
 
@@ -63,6 +63,10 @@ class ProblemsError(ValueError):
         if len(self.problems) > MAX_SHOWN:
             lines.append(f"... and {len(self.problems) - MAX_SHOWN} more problems")
         super().__init__("\n".join(lines))
+
+    def __reduce__(self) -> tuple[type[Self], tuple[tuple[Problem, ...]]]:
+        """How the error passes from one process to another: by its problems, not by their text."""
+        return type(self), (self.problems,)
 
 
 class TopologyError(ProblemsError):
