@@ -126,7 +126,7 @@ def main(arguments: Sequence[str]) -> None:
     )
     parser.add_argument("--no-shrink", action="store_true", help="do not shrink")
     parser.add_argument(
-        "--again", action="store_true", help="forget the kept results: of the names, or all"
+        "--again", action="store_true", help="forget what is kept: of the names, or all"
     )
     parser.add_argument("--page", type=Path, help="write the page")
     options = parser.parse_args(arguments)
