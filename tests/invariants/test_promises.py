@@ -28,6 +28,9 @@ class Coordinators:
     def say(self, api: ApiKey, body: Any, answer: Any, broker: int = 1, client: str = "c") -> None:
         request = Request(7, int(api), 0, 0, client, body)
         self.promises.on_request(request, self.now_ms)
+        self.answer(request, answer, broker)
+
+    def answer(self, request: Request, answer: Any, broker: int = 1) -> None:
         found = self.promises.on_reply(
             broker, Reply(request, answer), self.leader_epoch, self.now_ms
         )
@@ -46,16 +49,24 @@ class Coordinators:
         self.say(ApiKey.JOIN_GROUP, m.JoinGroupRequest(group_id="g"), answer, broker)
 
     def commit(self, member: str, generation: int, error: int = 0) -> None:
+        self.answer(self.ask_to_commit(member, generation), self.committed(error))
+
+    def ask_to_commit(self, member: str, generation: int) -> Request:
+        body = m.OffsetCommitRequest(
+            group_id="g", generation_id_or_member_epoch=generation, member_id=member
+        )
+        request = Request(7, int(ApiKey.OFFSET_COMMIT), 0, 0, "c", body)
+        self.promises.on_request(request, self.now_ms)
+        return request
+
+    def committed(self, error: int = 0) -> m.OffsetCommitResponse:
         partition = m.OffsetCommitResponse.OffsetCommitResponsePartition(
             partition_index=0, error_code=error
         )
         topic = m.OffsetCommitResponse.OffsetCommitResponseTopic(
             name="orders", partitions=[partition]
         )
-        body = m.OffsetCommitRequest(
-            group_id="g", generation_id_or_member_epoch=generation, member_id=member
-        )
-        self.say(ApiKey.OFFSET_COMMIT, body, m.OffsetCommitResponse(topics=[topic]))
+        return m.OffsetCommitResponse(topics=[topic])
 
     def end(self, epoch: int, error: ErrorCode, client: str = "c") -> None:
         body = m.EndTxnRequest(transactional_id="t", producer_id=3, producer_epoch=epoch)
@@ -153,6 +164,16 @@ def test_commit__of_an_older_generation_than_anothers(said: Coordinators) -> Non
     said.commit("a", 4)
     said.commit("b", 5)
     said.commit("a", 4, error=22)
+    assert said.broken == []
+    said.commit("a", 4)
+    assert said.broken == ["stale-commit"]
+
+
+def test_commit__that_was_appended_in_time_and_is_answered_late(said: Coordinators) -> None:
+    """Its broker was paused; it resumes as a leader, and the record is in all logs."""
+    early = said.ask_to_commit("a", 4)
+    said.commit("b", 5)
+    said.answer(early, said.committed())
     assert said.broken == []
     said.commit("a", 4)
     assert said.broken == ["stale-commit"]

@@ -66,8 +66,13 @@ class Promises:
         self._with_epochs: dict[str, None] = {}
         """The groups that had members with epochs.  The generation of a classic member is its own
         epoch there, in which it gets more partitions once they are free."""
-        self._commits: dict[_CommitKey, tuple[str, int]] = {}
-        """(member, generation) of the last commit, by group, topic name, topic id, partition."""
+        self._commits: dict[_CommitKey, tuple[str, int, int]] = {}
+        """(member, generation, number of its answer) of the last commit, by group, topic name,
+        topic id, partition."""
+        self._commit_answers = 0
+        """The number of commits that were answered so far."""
+        self._answers_before: dict[Request, int] = {}
+        """That number when a commit arrived that has no answer yet."""
         self._clients: dict[str, dict[str | None, None]] = {}
         """The clients that have used a transactional id."""
         self._aborted: dict[str, int] = {}
@@ -101,6 +106,9 @@ class Promises:
         if request.api_key == ApiKey.DELETE_GROUPS:
             for group in request.body.groups_names:
                 self._forget(group)
+        if request.api_key == ApiKey.OFFSET_COMMIT:
+            self._answers_before[request] = self._commit_answers
+            forget_oldest(self._answers_before)
         if request.api_key == ApiKey.CONSUMER_GROUP_HEARTBEAT:
             self._with_epochs[request.body.group_id] = None
             forget_oldest(self._with_epochs)
@@ -236,12 +244,17 @@ class Promises:
         if generation < 0:
             return
         group = body.group_id
+        self._commit_answers += 1
+        # A commit is refused or appended when it arrives, and may be answered much later.
+        answers_before = self._answers_before.pop(request, self._commit_answers)
         for topic in answer.topics:
             for partition in topic.partitions:
                 if partition.error_code:
                     continue
                 key = (group, topic.name, topic.topic_id, partition.partition_index)
                 before = self._commits.get(key)
+                if before is not None and before[2] > answers_before:
+                    continue
                 if before is not None and before[0] != member and before[1] > generation:
                     stale = StaleCommit(member, generation, before[0], before[1])
                     yield "stale-commit", f"group {group}", stale
@@ -249,7 +262,7 @@ class Promises:
                 # A member with a newer epoch may commit what another one still has.
                 owner = self._owner_of(group, topic.name, topic.topic_id, partition.partition_index)
                 if owner is None or owner == member:
-                    self._commits[key] = (member, generation)
+                    self._commits[key] = (member, generation, self._commit_answers)
 
     # ------------------------------------------------------------------------- producers
 
