@@ -12,12 +12,14 @@ from kcluster.scenario.play.running import run_scenario
 HEAD = """\
 topology:
   brokers: 3
-  topics: {orders: {partitions: 2, replication_factor: 3, config: {min.insync.replicas: 2}}}
+  topics: {orders: {partitions: 2, replication_factor: 3, config: {min.insync.replicas: 2}}TOPICS}
   config:
     broker.session.timeout.ms: 2000
     broker.heartbeat.interval.ms: 400
     offsets.topic.num.partitions: 1
     group.initial.rebalance.delay.ms: 0
+    group.consumer.min.heartbeat.interval.ms: 500
+    group.consumer.heartbeat.interval.ms: 1000
 """
 GROUP = """\
 workload:
@@ -31,8 +33,9 @@ workload:
 """
 
 
-def run(text: str, seed: int = 1) -> RunResult:
-    return run_scenario(Scenario.parse(HEAD + text), "virtual", seed)
+def run(text: str, seed: int = 1, topics: str = "") -> RunResult:
+    head = HEAD.replace("TOPICS", topics)
+    return run_scenario(Scenario.parse(head + text), "virtual", seed)
 
 
 @pytest.mark.parametrize("seed", range(1, 9))
@@ -76,6 +79,28 @@ steps:
     )
     found = {(one.name, one.allowed) for one in result.verdict.anomalies}
     assert found == {("unseen", Setting.RECREATED)}
+
+
+def test_recreated__a_member_reports_what_it_was_given_and_not_the_new_topic() -> None:
+    """The new topic may go to another member at once.  Kafka's consumer has its assignment by the
+    ids of topics (LocalAssignment)."""
+    result = run(
+        """\
+workload:
+  consumers:
+    topics: [orders, bills]
+    name: new
+    group: epochs
+    group_protocol: consumer
+    members: 2
+  producers: {topic: bills, rate: 5/s}
+duration: 2s
+steps: [{at: 1s, recreate_topic: bills}]
+""",
+        seed=7,
+        topics=", bills: {partitions: 2, replication_factor: 3}",
+    )
+    assert result.verdict.counts() == {}
 
 
 def test_evicted__members_that_wait_for_a_rebalance_have_left() -> None:

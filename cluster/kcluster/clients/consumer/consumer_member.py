@@ -6,6 +6,7 @@ Kafka: ConsumerMembershipManager, ConsumerHeartbeatRequestManager.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from re import escape
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,7 @@ from kcluster.clients.consumer.group_protocol import by_topic
 from kcluster.clients.ledger import Partition
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
+from kcluster.protocol.codec.schema import ZERO_UUID
 from kcluster.protocol.messages import Message
 
 if TYPE_CHECKING:
@@ -25,6 +27,9 @@ class ConsumerMembership(EpochMembership):
 
     api = ApiKey.CONSUMER_GROUP_HEARTBEAT
     _assigned: tuple[m.ConsumerGroupHeartbeatResponse.TopicPartitions, ...] = ()
+    _ids: Mapping[str, bytes] = {}
+    """The ids of the topics that the member has, as they were assigned: one that was deleted and
+    created again has another id by now.  Kafka: LocalAssignment."""
 
     def _heartbeat(self, epoch: int, sends_all: bool, owned: list[Partition] | None) -> Message:
         settings = self._settings
@@ -43,7 +48,7 @@ class ConsumerMembership(EpochMembership):
             topic_partitions=None
             if owned is None
             else [
-                entry(self._metadata.topic_id(topic), numbers)
+                entry(self._ids.get(topic, ZERO_UUID), numbers)
                 for topic, numbers in by_topic(owned).items()
             ],
         )
@@ -54,6 +59,15 @@ class ConsumerMembership(EpochMembership):
             return False
         self._assigned = tuple(response.assignment.topic_partitions)
         return True
+
+    def _take(self, wanted: list[Partition], now_ms: int) -> None:
+        ids = {
+            self._metadata.topic_name(one.topic_id) or "": one.topic_id for one in self._assigned
+        }
+        if ids != self._ids:
+            self._sent_owned = None  # the next heartbeat reports the new ids
+        self._ids = ids
+        super()._take(wanted, now_ms)
 
     def _wanted(self) -> list[Partition] | None:
         wanted: list[Partition] = []
