@@ -103,6 +103,27 @@ steps: [{at: 1s, recreate_topic: bills}]
     assert result.verdict.counts() == {}
 
 
+def test_recreated__a_leader_that_was_paused_serves_the_deleted_topic_until_it_knows() -> None:
+    result = run(
+        """\
+workload:
+  producers:
+    {topic: orders, name: shop, rate: 7/s, in_flight: 1, config: {request.timeout.ms: 1500}}
+  consumers: {topics: [orders, bills], name: new, group: epochs, group_protocol: consumer}
+duration: 9s
+steps:
+  - {at: 1s, kill: 3, for: 4s}
+  - {at: 4s, rolling_restart: {brokers: all brokers, down: 300ms}, for: 5s}
+  - {at: 5s, when: append, within: 500ms, pause: 2, for: 5s}
+  - {at: 7s, recreate_topic: orders}
+""",
+        seed=500029,
+        topics=", bills: {partitions: 2, replication_factor: 3}",
+    )
+    found = {(one.name, one.allowed) for one in result.verdict.anomalies}
+    assert found == {("inconsistent-offsets", Setting.RECREATED)}
+
+
 def test_evicted__members_that_wait_for_a_rebalance_have_left() -> None:
     """Their waiting JoinGroups are answered UNKNOWN_MEMBER_ID."""
     result = run(

@@ -41,7 +41,7 @@ class Setting(StrEnum):
     ELR_CLEARED = "min.insync.replicas changed in an outage"
     OFFSETS_RESET = "offsets reset by an administrator"
     GROUP_DELETED = "a group deleted by an administrator"
-    RECREATED = "a commit from before the topic was created again"
+    RECREATED = "a deleted topic of the same name"
     DELAYED_COMMIT = "a commit delayed by a fault rule"
     COPIED = "records copied by a fault rule"
     ALTERED = "fetched records altered by a fault rule"

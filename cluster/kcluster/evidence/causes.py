@@ -143,7 +143,7 @@ MEANINGS: Final[dict[Cause, str]] = {
     Cause.ELR_CLEARED: "a change of min.insync.replicas cleared the ELR, with no replica in sync",
     Cause.OFFSETS_RESET: "an administrator gave a group other offsets",
     Cause.GROUP_DELETED: "an administrator deleted a group, and its offsets with it",
-    Cause.RECREATED: "a group went on from an offset in a deleted topic of the same name",
+    Cause.RECREATED: "a client used a deleted topic after another one had got its name",
 }
 
 _DEATHS: Final = {
