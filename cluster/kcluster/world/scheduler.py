@@ -20,10 +20,13 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from heapq import heappop, heappush
+from math import log
+from operator import attrgetter
 from random import Random
 from types import TracebackType
 from typing import Final, Protocol, final
 
+from kcluster.chance import Chance
 from kcluster.timers import NEVER_US
 from kcluster.world.compute import ComputeCost, Polls
 from kcluster.world.errors import Deadlock, Livelock, TimeLimit, WorldEnded
@@ -35,11 +38,15 @@ _acquire: Final[Callable[..., bool]] = _thread.LockType.acquire
 _release: Final[Callable[[_thread.LockType], None]] = _thread.LockType.release
 _start_new_thread: Final = _thread.start_new_thread
 _get_ident: Final = _thread.get_ident
+_turn: Final = attrgetter("turn")
 # Bound before anything is replaced, because the scheduler itself needs the real functions.
 
 INTERRUPTIONS: Final = (0.02, 0.1, 0.3, 0.6)
 """Probabilities of an interruption at each possible place.  Each world has one of these: some races
 need few interruptions, others many."""
+OVERTAKING: Final = (2, 8, 32)
+"""The number of turns for which a thread that can run may be overtaken, about.  Each world has one
+of these, too."""
 LONGEST_PAUSE_US: Final = 5_000
 """The longest time for which an interrupted thread waits, as on a busy machine."""
 TIME_SLICE_US: Final = 5_000
@@ -80,10 +87,13 @@ class WorldThread:
 
     __slots__ = (
         "app", "baton", "endings", "ident", "is_done", "is_ended_by_force", "is_lost", "is_parked",
-        "line", "loading", "number", "polls", "scheduler", "sentinel", "token", "wait", "was_woken",
+        "line", "loading", "number", "places_left", "polls", "scheduler", "sentinel", "stalling",
+        "token", "turn", "turns", "wait", "was_woken",
     )  # fmt: skip
 
-    def __init__(self, scheduler: Scheduler, number: int, app: str) -> None:
+    def __init__(
+        self, scheduler: Scheduler, number: int, app: str, turns: Random, stalling: Random
+    ) -> None:
         self.scheduler = scheduler
         self.number = number
         self.app = app
@@ -112,6 +122,14 @@ class WorldThread:
         self.line = (0, 0, -1)
         """The last place at which the thread could be interrupted: (frame, line, instruction)."""
         self.sentinel: Callable[[], object] | None = None
+        self.turns = turns
+        """Draws when the thread is interrupted, and its places among the threads that can run."""
+        self.stalling = stalling
+        """Draws the thread's stalls."""
+        self.turn = 0.0
+        """The thread's place among those that can run, if threads take turns at random."""
+        self.places_left = 0
+        """The number of possible places until the thread is interrupted."""
 
     @property
     def name(self) -> str:
@@ -123,9 +141,10 @@ class WorldThread:
 class Scheduler:
     """All threads of one world.
 
-    `limit_us`: the time of the cluster's clock at which the world must have ended.  `rng`: draws
-    the next thread to run and the interruptions; without it, threads run first in, first out.
-    `stalling`: draws the stalls.
+    `limit_us`: the time of the cluster's clock at which the world must have ended.  `chance`: each
+    thread has its own streams, so one thread less does not change the luck of the others.
+    `is_random`: whether the next thread to run and the interruptions are drawn; if not, threads run
+    first in, first out.
     """
 
     def __init__(
@@ -133,15 +152,15 @@ class Scheduler:
         clock: WorldClock,
         *,
         limit_us: int = NEVER_US,
-        cost: ComputeCost | None = None,
-        rng: Random | None = None,
-        stalling: Random | None = None,
+        cost: ComputeCost,
+        chance: Chance,
+        is_random: bool = False,
     ) -> None:
         self.clock = clock
         self.advance = clock.advance
         """How time passes; interleaving.py wraps it."""
         self.limit_us = limit_us
-        self.cost = cost or ComputeCost()
+        self.cost = cost
         self.threads: list[WorldThread] = []
         """The threads that have not ended, in the order of their starts."""
         self.current: WorldThread | None = None
@@ -152,16 +171,17 @@ class Scheduler:
         self._moment_switches = 0
         """The value of `switches` when time last passed."""
         self.lines: WaitingLines[WorldThread] = WaitingLines()
-        self.is_random = rng is not None
+        self.is_random = is_random
         """Whether threads are interrupted at random."""
-        self._rng = rng
+        self._chance = chance
         self.stalls: dict[str, tuple[float, int, str]] = {}
         """By program, "" for all: the share of lines of users' code at which its threads stand
         still, the longest time in µs, and the only line at which they do; "" for any."""
         self.line_watches: list[LineWatch] = []
         """Who sees the lines of users' code that programs are about to execute."""
-        self._stalling = stalling or Random(0)
-        self._chance = 0.0 if rng is None else rng.choice(INTERRUPTIONS)
+        schedule = chance.stream("schedule")
+        self._interruptions = schedule.choice(INTERRUPTIONS)
+        self._overtaking = schedule.choice(OVERTAKING)
         self.by_ident: dict[int, WorldThread] = {}
         """The threads that have begun and not ended, by ident, except threads that are `outside`
         now."""
@@ -172,6 +192,8 @@ class Scheduler:
         """(time in µs, sequence number, thread, token of the wait)."""
         self._sequence = 0
         self._started = 0
+        self._started_of: dict[str, int] = {}
+        """The number of threads that each program has started."""
         self._slice_us = 0
         """The computing time of the current thread since it got the baton, in µs."""
         self._crash: BaseException | None = None
@@ -207,11 +229,19 @@ class Scheduler:
 
     def enter(self) -> None:
         """Make the calling thread the first of this world."""
-        thread = WorldThread(self, 0, "")
+        thread = self._thread(0, "")
         thread.ident = _get_ident()
         self.by_ident[thread.ident] = thread
         self.threads.append(thread)
         self.current = thread
+
+    def _thread(self, number: int, app: str) -> WorldThread:
+        place = self._started_of[app] = self._started_of.get(app, 0) + 1
+        stream = self._chance.stream
+        turns, stalling = stream(f"turns {app} {place}"), stream(f"stalls {app} {place}")
+        thread = WorldThread(self, number, app, turns, stalling)
+        self._draw_interruption(thread)
+        return thread
 
     def leave(self) -> list[StuckThread]:
         """End every other thread, by an exception where it waits, and let go of the calling thread,
@@ -278,7 +308,7 @@ class Scheduler:
         if self.current.is_ended_by_force and not self.is_advancing:
             raise WorldEnded
         self._started += 1
-        thread = WorldThread(self, self._started, self.current.app if app is None else app)
+        thread = self._thread(self._started, self.current.app if app is None else app)
         self.threads.append(thread)
         is_known = _allocate_lock()
         _acquire(is_known)
@@ -338,6 +368,8 @@ class Scheduler:
 
     def _make_ready(self, thread: WorldThread) -> None:
         """Put a thread at the end of the run queue; one of a paused program goes on later."""
+        if self.is_random:
+            thread.turn = self.switches + self._overtaking * thread.turns.random()
         held = self.paused.get(thread.app) if self.paused else None
         (self._run_queue if held is None else held).append(thread)
 
@@ -369,14 +401,25 @@ class Scheduler:
 
     def may_switch(self) -> None:
         """Interrupt the calling thread here with some probability, if interleavings are random."""
-        if self._rng is None or not self._run_queue or self.is_advancing or self._current.loading:
+        thread = self._current
+        if not self.is_random or self.is_advancing or thread.loading:
             return
-        if self._rng.random() >= self._chance:
+        thread.places_left -= 1
+        if thread.places_left > 0:
             return
-        if self._rng.random() < 0.5:
-            self.let_others_run()
+        # All is drawn before a look at the other threads, on which a thread's luck does not depend.
+        self._draw_interruption(thread)
+        pauses, pause_us = thread.turns.random() < 0.5, thread.turns.randrange(1, LONGEST_PAUSE_US)
+        if not self._run_queue:
+            return
+        if pauses:
+            self.park(self.now_us + pause_us, FOREVER)
         else:
-            self.park(self.now_us + self._rng.randrange(1, LONGEST_PAUSE_US), FOREVER)
+            self.let_others_run()
+
+    def _draw_interruption(self, thread: WorldThread) -> None:
+        rate = -log(1 - self._interruptions)
+        thread.places_left = 1 + int(thread.turns.expovariate(rate))
 
     def may_stall(self, line: str) -> None:
         """Let the calling thread stand still at this line for a drawn time, with the probability
@@ -386,8 +429,8 @@ class Scheduler:
         if found is None or self.is_advancing or thread.loading or not thread.number:
             return
         share, longest_us, only = found
-        if only in ("", line) and self._stalling.random() < share:
-            self.park(self.now_us + self._stalling.randrange(1, longest_us + 1), FOREVER)
+        if only in ("", line) and thread.stalling.random() < share:
+            self.park(self.now_us + thread.stalling.randrange(1, longest_us + 1), FOREVER)
 
     def at_line(self, line: str) -> None:
         """Show a line of users' code, which the calling thread is about to execute, to those who
@@ -551,8 +594,10 @@ class Scheduler:
             if first in self._run_queue:
                 self._run_queue.remove(first)
             return first
-        if self._rng is not None and len(self._run_queue) > 1:
-            self._run_queue.rotate(-self._rng.randrange(len(self._run_queue)))
+        if self.is_random and len(self._run_queue) > 1:
+            thread = min(self._run_queue, key=_turn)
+            self._run_queue.remove(thread)
+            return thread
         return self._run_queue.popleft()
 
     def crash(self, error: BaseException) -> None:

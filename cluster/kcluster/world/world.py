@@ -71,8 +71,8 @@ class World(ActiveWorld):
             cluster,
             limit_us=cluster.now_us + round(limit_s * 1e6) if limit_s else NEVER_US,
             cost=ComputeCost.drawn(rng) if compute is None else ComputeCost(compute),
-            rng=self.chance.stream("schedule") if schedule == "random" else None,
-            stalling=self.chance.stream("stalls"),
+            chance=self.chance,
+            is_random=schedule == "random",
         )
         super().__init__(cluster, scheduler, self.chance.stream("entropy"))
         self.seed = seed
