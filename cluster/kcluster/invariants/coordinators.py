@@ -54,6 +54,14 @@ class Coordinators:
         self._differing: dict[Observed, None] = {}
         """What was found already."""
 
+    def has_news(self, observed: ObservedPartition, held: Shard, is_asked: bool) -> bool:
+        """Whether there may be something to compare: most steps change none of a broker's many
+        coordinators."""
+        replayed = observed.replayed
+        if replayed is not None and (is_asked or replayed.compared_end != replayed.end):
+            return True
+        return isinstance(held, GroupShard) and self.left_offsets.has_news(observed.key, held)
+
     def differing(
         self, observed: ObservedPartition, replica: Replica, held: Shard, is_asked: bool
     ) -> Iterator[Problem]:

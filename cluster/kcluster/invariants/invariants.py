@@ -625,7 +625,7 @@ class Invariants:
         """Compare what a coordinator holds with its log.  `is_asked`: a client has just asked it
         for something; if not, it is compared after a commit only."""
         old = self._replicas.get(replica)
-        if old is not None:
+        if old is not None and self.coordinators.has_news(old.partition, held, is_asked):
             found = self.coordinators.differing(old.partition, replica, held, is_asked)
             self._report(now_ms, old, found)
 

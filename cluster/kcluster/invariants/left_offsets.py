@@ -45,6 +45,13 @@ class LeftOffsets:
         """Record that the controller has deleted a topic; brokers learn of it later."""
         self._deleted[topic_id] = None
 
+    def has_news(self, key: PartitionKey, held: GroupShard) -> bool:
+        """Whether a coordinator is a new one, or topics were deleted."""
+        if self._deleted:
+            return True
+        seen = self._seen.get(key)
+        return seen is None or seen.held is not held
+
     def look(
         self, observed: ObservedPartition, replica: Replica, held: GroupShard
     ) -> Iterator[Problem]:

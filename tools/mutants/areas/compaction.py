@@ -122,7 +122,7 @@ MUTATIONS: Final = (
             "        transactional=False,\n",
         ),
         on="compaction",
-        expects="producers-differ aborted-read torn-transaction",
+        expects="batch-altered producers-differ aborted-read torn-transaction",
     ),
     mutation(
         "tombstones_go_at_once",

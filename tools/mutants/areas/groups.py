@@ -83,7 +83,7 @@ MUTATIONS: Final = (
             "    def put_back(self, group_id: str, group: Group | None) -> None:\n",
         ),
         on="groups commits",
-        expects="committed-offset-back owned-twice processed-twice crash",
+        expects="told-uncommitted committed-offset-back owned-twice processed-twice crash",
     ),
     mutation(
         "stale_generation_commits",
