@@ -31,6 +31,8 @@ from kcluster.partition.log.log import Log
 from kcluster.protocol.records.batches import parse_batches
 from kcluster.protocol.records.markers import Marker, build_marker
 from kcluster.protocol.records.records import Record, build_batch
+from kcluster.scenario.language.scenario import Scenario
+from kcluster.scenario.play.running import run_scenario
 
 PRODUCER = 7
 
@@ -236,3 +238,34 @@ def test_cleaning__leaves_the_batch_that_ends_at_the_high_watermark() -> None:
     assert list(end_removed(found, cut, 5)) == []  # others follow, which will be committed
     cut.first_dirty_offset = 1  # a log that does not reach so far
     assert list(end_removed(found, cut, 2)) == []
+
+
+RAISED = """\
+topology:
+  brokers: 3
+  topics:
+    table:
+      partitions: 2
+      replication_factor: 3
+      config:
+        min.insync.replicas: 2
+        cleanup.policy: compact
+        segment.ms: 400
+        min.cleanable.dirty.ratio: 0.01
+        min.compaction.lag.ms: 1500
+  config:
+    broker.session.timeout.ms: 1000
+    broker.heartbeat.interval.ms: 200
+    replica.lag.time.max.ms: 1000
+    log.cleaner.backoff.ms: 100
+workload: {producers: {topic: table, rate: 10/s, keys: 6, in_flight: 1}}
+duration: 8s
+steps:
+  - {at: 2700ms, kill: 1, for: 3s}
+  - {at: 5750ms, set_config: {topics: table, config: {min.compaction.lag.ms: 2500}}, for: 5s}
+"""
+
+
+def test_cleaning__in_the_step_that_learns_of_a_longer_lag_goes_by_the_shorter_one() -> None:
+    result = run_scenario(Scenario.parse(RAISED), "virtual", 1)
+    assert result.verdict.violations == ()

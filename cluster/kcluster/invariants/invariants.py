@@ -507,8 +507,7 @@ class Invariants:
     def _observe_cleaning(self, now_ms: int, old: ObservedReplica, replica: Replica) -> None:
         """Observe that a log was cleaned, or truncated below what was cleaned."""
         log, observed, dirty = replica.log, old.partition, old.first_dirty_offset
-        lag_ms = replica.config.min_compaction_lag_ms
-        old.first_dirty_offset = log.first_dirty_offset
+        lag_ms = old.record_cleaning(replica)
         self._report(now_ms, old, compacted.differing_segments(log))
         if observed.unclean_epoch < 0:
             young = compacted.cleaned_too_young(observed.committed, log, dirty, now_ms, lag_ms)
@@ -536,7 +535,7 @@ class Invariants:
         old.log = log = replica.log
         old.log_end_offset = log.log_end_offset
         old.log_start_offset = log.log_start_offset
-        old.first_dirty_offset = log.first_dirty_offset
+        old.record_cleaning(replica)
         # The records on the disk at the start of the process are not compared yet.
         old.high_watermark = min(log.log_start_offset, replica.high_watermark)
         self._compare(now_ms, old, replica, request)

@@ -86,8 +86,8 @@ class ObservedReplica:
 
     __slots__ = (
         "broker", "epoch_starts", "first_dirty_offset", "high_watermark", "horizons",
-        "leader_epoch", "life", "log", "log_end_offset", "log_start_offset", "partition",
-        "partition_epoch", "registration", "role",
+        "leader_epoch", "life", "log", "log_end_offset", "log_start_offset",
+        "min_compaction_lag_ms", "partition", "partition_epoch", "registration", "role",
     )  # fmt: skip
 
     def __init__(self, partition: ObservedPartition, broker: int, life: int) -> None:
@@ -105,9 +105,19 @@ class ObservedReplica:
         self.epoch_starts: tuple[int, ...] = ()
         """The starts of the log's leader epochs, as the object that the log had."""
         self.first_dirty_offset = 0
+        self.min_compaction_lag_ms = -1
+        """The config in force when the log was cleaned last; -1: not known."""
         self.horizons: dict[tuple[int, int], int] = {}
         """The delete horizons in the part of the log that was cleaned, by the base offset and the
         leader epoch of the batch."""
+
+    def record_cleaning(self, replica: Replica) -> int:
+        """Record how far the log is cleaned.  Returns the age in ms that records must have had: a
+        step may first clean, and then apply a change of configs."""
+        before_ms = self.min_compaction_lag_ms
+        self.first_dirty_offset = replica.log.first_dirty_offset
+        self.min_compaction_lag_ms = lag_ms = replica.config.min_compaction_lag_ms
+        return lag_ms if before_ms < 0 else min(before_ms, lag_ms)
 
     def record_move(self, now_ms: int, replica: Replica) -> None:
         """Record the log end and the high watermark, and the leader epochs if they have changed."""
