@@ -118,13 +118,15 @@ class Told:
         answer = answered(groups=[answered.OffsetFetchResponseGroup("g", error_code=error)])
         self.answer(self.ask(ApiKey.OFFSET_FETCH, body, version=9), answer)
 
-    def commit(self, member: str, generation: int, partition: int = 0, error: int = 0) -> None:
+    def commit(
+        self, member: str, generation: int, partition: int = 0, *others: int, error: int = 0
+    ) -> None:
         asked, answered = m.OffsetCommitRequest, m.OffsetCommitResponse
-        wanted = [asked.OffsetCommitRequestPartition(partition)]
+        wanted = [asked.OffsetCommitRequestPartition(one) for one in (partition, *others)]
         topic = asked.OffsetCommitRequestTopic("orders", TOPIC, wanted)
         body = asked("g", generation, member, topics=[topic])
-        row = answered.OffsetCommitResponsePartition(partition, error)
-        answer = answered(topics=[answered.OffsetCommitResponseTopic("orders", TOPIC, [row])])
+        rows = [answered.OffsetCommitResponsePartition(one, error) for one in (partition, *others)]
+        answer = answered(topics=[answered.OffsetCommitResponseTopic("orders", TOPIC, rows)])
         self.answer(self.ask(ApiKey.OFFSET_COMMIT, body), answer)
 
 
@@ -407,6 +409,14 @@ def test_commit__of_a_partition_that_its_member_has_kept(told: Told) -> None:
     assert told.broken == []
     told.commit("a", 3, 0, error=ErrorCode.STALE_MEMBER_EPOCH)
     assert told.broken == ["commit-refused"]
+
+
+def test_commit__of_which_the_member_has_kept_a_part_only(told: Told) -> None:
+    told.consume("a", 0, 3, assigned=[0, 1])
+    told.consume("a", 3, 4, assigned=[0], owned=[0, 1])
+    told.consume("a", 4, 5)
+    told.commit("a", 3, 0, 1, error=ErrorCode.STALE_MEMBER_EPOCH)
+    assert told.broken == []
 
 
 def test_commit__of_a_partition_that_was_away(told: Told) -> None:

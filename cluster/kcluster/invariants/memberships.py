@@ -533,6 +533,8 @@ class Memberships:
                 elif since is not None and since <= own and not is_asking:
                     kept = CommitRefused(member_id, own, index, since, member.epoch)
                     arrival.kept[place] = ("commit-refused", f"group {group}", kept)
+        if len(arrival.kept) < sum(len(topic.partitions) for topic in body.topics):
+            arrival.kept = {}  # a commit is refused as a whole
 
     def _kept_since(
         self, member: _ToldMember, name: str, topic_id: bytes, index: int
