@@ -77,7 +77,7 @@ def test_results__of_a_search_with_other_limits_are_taken_if_they_would_be_the_s
 
 def test_page__has_a_row_for_each_mutation() -> None:
     page = page_of([FOUND], Limits())
-    assert f"| `{KIP_279.name}` | `committed-differs` | 4 | 1.2 s | 9 → 5 |  |  | KIP-279: " in page
+    assert f"| `{KIP_279.name}` | `committed-differs` | 4 | 1.2 s | 9 → 5 | KIP-279: " in page
     for name in MUTATIONS:
         assert f"\n| `{name}` | " in page
 

@@ -40,7 +40,9 @@ def page_of(found: Sequence[Measured], limits: Limits) -> str:
     guided = [one for one in own if one.guided and one.seed == SEEDS[0]]
     single = {one.name: one for one in sorted(guided, key=lambda one: one.runs)}
     without = {
-        where: {one.name: one for one in found if one.without == where} for where in WITHOUT_LIMITS
+        where: {one.name: one for one in found if one.without == where}
+        for where in WITHOUT_LIMITS
+        if any(one.without == where for one in found)
     }
     return "\n".join(
         [
@@ -151,16 +153,18 @@ def _cells(found: Sequence[Measured]) -> list[str]:
 def _without(found: Mapping[str, Mapping[str, Measured]]) -> Iterator[str]:
     """How many are found without a scenario."""
     yield "## Without a scenario"
-    yield ""
-    yield (
-        "`kcluster search` lets all workloads that ship take turns, and knows nothing of where the"
-        f" bug is. {_hits(found, ANY)} The column *any* has the runs of each."
-    )
-    yield ""
-    yield (
-        "`kcluster search topology.yaml` draws its workloads by itself, around the topology that"
-        f" ships. {_hits(found, AROUND)} The column *topology* has the runs of each."
-    )
+    if ANY in found:
+        yield ""
+        yield (
+            "`kcluster search` lets all workloads that ship take turns, and knows nothing of where"
+            f" the bug is. {_hits(found, ANY)} The column *any* has the runs of each."
+        )
+    if AROUND in found:
+        yield ""
+        yield (
+            "`kcluster search topology.yaml` draws its workloads by itself, around the topology"
+            f" that ships. {_hits(found, AROUND)} The column *topology* has the runs of each."
+        )
 
 
 def _hits(found: Mapping[str, Mapping[str, Measured]], where: str) -> str:
