@@ -179,6 +179,16 @@ def test_commit__that_was_appended_in_time_and_is_answered_late(said: Coordinato
     assert said.broken == ["stale-commit"]
 
 
+def test_commit__for_a_topic_that_was_created_again(said: Coordinators) -> None:
+    beat = m.ConsumerGroupHeartbeatRequest(group_id="g", member_id="a", member_epoch=4)
+    answer = m.ConsumerGroupHeartbeatResponse(member_id="a", member_epoch=4)
+    said.say(ApiKey.CONSUMER_GROUP_HEARTBEAT, beat, answer)
+    said.promises.on_topic_deleted("orders")
+    said.commit("b", 5)
+    said.commit("a", 4)
+    assert said.broken == []
+
+
 def test_groups__are_forgotten_with_a_disk(said: Coordinators) -> None:
     said.sync(4)
     said.commit("b", 5)

@@ -198,6 +198,7 @@ class Invariants:
         elif isinstance(event, RecordsDeleted):
             self.on_deleted(note.at_ms, event.topic, event.partition, event.low_watermark)
         elif isinstance(event, TopicDeleted):
+            self.promises.on_topic_deleted(event.topic)
             for observed in self.partitions.values():
                 if observed.topic == event.topic and observed.deleted_ms < 0:
                     observed.deleted_ms = note.at_ms

@@ -69,6 +69,8 @@ class Promises:
         self._commits: dict[_CommitKey, tuple[str, int, int]] = {}
         """(member, generation, number of its answer) of the last commit, by group, topic name,
         topic id, partition."""
+        self._deleted_topics: dict[str, None] = {}
+        """The names of topics that were deleted, and perhaps created again."""
         self._commit_answers = 0
         """The number of commits that were answered so far."""
         self._answers_before: dict[Request, int] = {}
@@ -124,6 +126,11 @@ class Promises:
                 asked = (transactional_id, request.body.producer_epoch)
                 self._asked.setdefault(asked, self._coordinators)
                 forget_oldest(self._asked)
+
+    def on_topic_deleted(self, topic: str) -> None:
+        """Record that a topic was deleted: a member of a group with epochs that does not know so
+        yet may commit in its own epoch what is another member's in a new topic of this name."""
+        self._deleted_topics[topic] = None
 
     def on_new_coordinator(self) -> None:
         """Record that a coordinator may have been replaced."""
@@ -254,6 +261,8 @@ class Promises:
                 key = (group, topic.name, topic.topic_id, partition.partition_index)
                 before = self._commits.get(key)
                 if before is not None and before[2] > answers_before:
+                    continue
+                if group in self._with_epochs and topic.name in self._deleted_topics:
                     continue
                 if before is not None and before[0] != member and before[1] > generation:
                     stale = StaleCommit(member, generation, before[0], before[1])
