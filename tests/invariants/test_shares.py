@@ -367,3 +367,14 @@ def test_lock__that_was_renewed(error: int, group: Group) -> None:
     group.now_ms = 4_000
     group.fetch("a", acquired=(5, 6))
     assert group.broken == ([] if error else ["acquired-twice"])
+
+
+def test_acknowledgement__at_a_leader_that_could_not_store_another_one(group: Group) -> None:
+    """It forgets the share partition, and who has which record.  Kafka: markFenced."""
+    group.fetch("a", (5, 9))
+    group.fetch("b", (20, 25))
+    waiting = group.ask("b", 20)
+    group.fetch("a", None, 5, error=3)
+    group.answer_fetch(waiting, None, 121)
+    group.fetch("b", None, 21, error=121)
+    assert group.broken == []

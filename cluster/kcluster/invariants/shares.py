@@ -159,6 +159,9 @@ class SharePromises:
         self._holds: dict[_ShareKey, dict[int, _Hold]] = {}
         self._arrived: dict[Request, _Arrived] = {}
         self._arrivals = 0
+        self._given_up: dict[tuple[int, str, bytes, int], int] = {}
+        """The number of arrivals when a broker could not store an acknowledgement for a share
+        partition (broker, group, topic id, partition): it forgets who has which record."""
         self._losses: dict[tuple[int, str, int], _Loss | None] = {}
         """The last loss of each partition by each broker that has loaded its state."""
         self._beginnings = Beginnings()
@@ -382,6 +385,13 @@ class SharePromises:
         self._arrived[request] = _Arrived(self._arrivals, broker, now_ms, refused, owned, renewed)
         forget_oldest(self._arrived)
 
+    def _give_up(self, key: tuple[int, str, bytes, int]) -> None:
+        self._given_up[key] = self._arrivals
+        forget_oldest(self._given_up)
+        held = self._holds.get(key[1:], {})
+        for offset in [offset for offset, hold in held.items() if hold.broker == key[0]]:
+            del held[offset]
+
     def on_decided(
         self, reply: Reply, led_by: LedBy, now_ms: int
     ) -> Iterator[tuple[int, BrokenPromise]]:
@@ -408,9 +418,16 @@ class SharePromises:
                 at = (topic.topic_id, row.partition_index)
                 is_fetched = isinstance(row, m.ShareFetchResponse.PartitionData)
                 error = row.acknowledge_error_code if is_fetched else row.error_code
+                given_up = (broker, body.group_id or "", *at)
+                if error not in (ErrorCode.NONE, _NOT_HELD):
+                    self._give_up(given_up)
                 if at in refused and not error:
                     yield broker, refused[at]
-                elif at in arrived.owned and error == _NOT_HELD:
+                elif (
+                    at in arrived.owned
+                    and error == _NOT_HELD
+                    and self._given_up.get(given_up, -1) < arrived.number
+                ):
                     yield broker, arrived.owned[at]
                 for offset, hold in arrived.renewed.get(at, {}).items() if not error else ():
                     until_ms = arrived.at_ms + self._shortest_ms[body.group_id or ""]

@@ -77,8 +77,9 @@ class DeliveryAnomaly(RunAnomaly):
         links = [*changes_between(facts, anomaly.partition, began_ms, anomaly.at_ms)]
         assert isinstance(anomaly.fact, AcceptedBy | DeliveryCount)
         group = anomaly.fact.group
+        # The answer may have come late: what counts is that the member had the record.
         settled_ms = [
-            one.ended_ms
+            one.at_ms
             for one in facts.ledger.deliveries
             if (one.group, one.partition, one.offset) == (group, anomaly.partition, anomaly.first)
             and (one.is_acknowledged or one.is_released)
