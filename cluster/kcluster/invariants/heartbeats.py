@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from copy import copy
+from typing import Final
 
 from kcluster.contract import PeerResponse
 from kcluster.controller.membership.liveness import Session, Sessions
@@ -24,17 +25,23 @@ from kcluster.metadata.image import MetadataImage
 from kcluster.metadata.records import BrokerRegistration
 from kcluster.protocol import messages as m
 
+_ASKED_BEFORE: Final = 2
+"""A controller that is new hears first of the shutdown, and then of the other brokers' metadata."""
+
 
 class BrokerHeartbeats:
     """The heartbeats of one run.  `look` is called from time to time."""
 
     __slots__ = (
-        "_active_since_ms", "_due", "_found", "_newest", "_registered", "_silent", "_stale",
+        "_active_since_ms", "_asked", "_due", "_found", "_newest", "_registered", "_silent",
+        "_stale",
     )  # fmt: skip
 
     def __init__(self) -> None:
         self._newest: dict[tuple[int, int], tuple[int, int]] = {}
         """(time, metadata offset) of the newest heartbeat, by broker and broker epoch."""
+        self._asked: dict[tuple[int, int], int] = {}
+        """How often each broker, in its epoch, has asked this controller whether it may end."""
         self._active_since_ms = -1
         """The time since when a controller is active; -1: it is not."""
         self._due: dict[int, tuple[int, int, HeldBack]] = {}
@@ -54,6 +61,7 @@ class BrokerHeartbeats:
     def on_new_controller(self, now_ms: int) -> None:
         """Forget what the last controller was told."""
         self._newest.clear()
+        self._asked.clear()
         self._due.clear()
         self._stale = None
         self._active_since_ms = now_ms
@@ -69,18 +77,22 @@ class BrokerHeartbeats:
         """Record a heartbeat that arrives at the controller, which knows `image` and has these
         sessions."""
         broker = heartbeat.broker_id
-        self._newest[broker, heartbeat.broker_epoch] = (now_ms, heartbeat.current_metadata_offset)
+        of = (broker, heartbeat.broker_epoch)
+        self._newest[of] = (now_ms, heartbeat.current_metadata_offset)
         known = image.brokers.get(broker)
         session = sessions.get(broker)
         if known is not None and session is not None and heartbeat.broker_epoch < known.epoch:
             stale = Outdated(Measure.BROKER_EPOCH, heartbeat.broker_epoch, known.epoch)
             self._stale = broker, stale, copy(session)
+        asked = 0
+        if heartbeat.want_shut_down:
+            asked = self._asked[of] = self._asked.get(of, 0) + 1
         if (
             known is not None
             and known.epoch == heartbeat.broker_epoch
             and known.in_controlled_shutdown
             and not known.fenced
-            and heartbeat.want_shut_down
+            and asked > _ASKED_BEFORE
             and ("held back", broker, known.epoch) not in self._found
             and self._all_know(image)
             and not _is_needed(broker, image)
