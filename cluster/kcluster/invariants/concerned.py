@@ -24,45 +24,45 @@ def named_by_peer(replicas: Replicas, body: Any) -> Sequence[Replica]:
     names; none for a message without news; all for any other message."""
     kind = type(body)
     if kind is _FetchRequest:
-        topics = body.topics
-        if len(topics) == 1 and len(topics[0].partitions) == 1:
-            replica = replicas.get(topics[0].topic_id, topics[0].partitions[0].partition)
-            return _NONE if replica is None else (replica,)
-        return [
-            replica
-            for topic in topics
-            for partition in topic.partitions
-            if (replica := replicas.get(topic.topic_id, partition.partition)) is not None
+        places = [
+            (topic.topic_id, one.partition) for topic in body.topics for one in topic.partitions
         ]
-    if kind is _FetchResponse:
-        topics = body.responses
-        if len(topics) == 1 and len(topics[0].partitions) == 1:
-            replica = replicas.get(topics[0].topic_id, topics[0].partitions[0].partition_index)
-            return _NONE if replica is None else (replica,)
-        return [
-            replica
-            for topic in topics
-            for partition in topic.partitions
-            if (replica := replicas.get(topic.topic_id, partition.partition_index)) is not None
+    elif kind is _FetchResponse:
+        places = [
+            (topic.topic_id, one.partition_index)
+            for topic in body.responses
+            for one in topic.partitions
         ]
-    if (kind is MetadataFetchResponse and not body.delta.records) or kind is _HeartbeatResponse:
+    elif (kind is MetadataFetchResponse and not body.delta.records) or kind is _HeartbeatResponse:
         return _NONE
-    return replicas.all()
+    else:
+        return replicas.all()
+    return [
+        replica
+        for topic_id, partition in places
+        if (replica := replicas.get(topic_id, partition)) is not None
+    ]
 
 
 def written_by(
     replicas: Replicas, topics: Sequence[m.ProduceRequest.TopicProduceData]
 ) -> list[Replica]:
     """The replicas that a Produce names, by topic id or name."""
-    written = []
-    for topic in topics:
-        for data in topic.partition_data:
-            replica = replicas.get(topic.topic_id, data.index)
-            if replica is None:
-                replica = replica_of(replicas, topic.name, data.index)
-            if replica is not None:
-                written.append(replica)
-    return written
+    return [
+        replica
+        for topic in topics
+        for data in topic.partition_data
+        if (replica := named_replica(replicas, topic.topic_id, topic.name, data.index)) is not None
+    ]
+
+
+def named_replica(
+    replicas: Replicas, topic_id: bytes, topic: str, partition: int
+) -> Replica | None:
+    """A broker's replica of a partition that a message names by its topic's id or name; None if it
+    has none."""
+    replica = replicas.get(topic_id, partition)
+    return replica_of(replicas, topic, partition) if replica is None else replica
 
 
 def replica_of(replicas: Replicas, topic: str, partition: int) -> Replica | None:

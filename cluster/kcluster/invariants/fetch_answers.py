@@ -21,11 +21,11 @@ from typing import Final
 from kcluster.invariants.facts import AnswerDiffers, LeaderDenied, Measure, Observed, OutOfBounds
 from kcluster.partition.replica import Replica
 from kcluster.protocol import messages as m
+from kcluster.protocol.codec.schema import ZERO_UUID
 from kcluster.protocol.errors import ErrorCode
 
 _Place = tuple[str | bytes, int]
 """(topic id, or the name before there were ids; partition)."""
-NO_ID: Final = bytes(16)
 _DENIALS: Final = (
     ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     ErrorCode.UNKNOWN_TOPIC_ID,
@@ -48,11 +48,7 @@ def misfetched(asked: m.FetchRequest, answer: m.FetchResponse) -> Iterator[tuple
                 size_bytes += batch.size_bytes
             if wanted is None:
                 wanted = _fetch_offsets(asked)
-            place = (
-                topic.topic_id if topic.topic_id != NO_ID else topic.topic,
-                data.partition_index,
-            )
-            offset = wanted.get(place, 0) if wanted else 0
+            offset = wanted.get(_place(topic, data.partition_index), 0)
             for batch in records:
                 if batch.last_offset < offset:
                     what = f"the offset that follows {offset} in partition {data.partition_index}"
@@ -81,10 +77,13 @@ def denials(
 
 def _fetch_offsets(asked: m.FetchRequest) -> dict[_Place, int]:
     return {
-        (
-            topic.topic_id if topic.topic_id != NO_ID else topic.topic,
-            one.partition,
-        ): one.fetch_offset
+        _place(topic, one.partition): one.fetch_offset
         for topic in asked.topics
         for one in topic.partitions
     }
+
+
+def _place(
+    topic: m.FetchRequest.FetchTopic | m.FetchResponse.FetchableTopicResponse, partition: int
+) -> _Place:
+    return (topic.topic_id if topic.topic_id != ZERO_UUID else topic.topic, partition)

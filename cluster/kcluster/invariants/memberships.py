@@ -25,7 +25,7 @@ coordinator that does not know yet of its successor may answer anything.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator
 from typing import Final, TypeVar
 
 from msgspec import Struct
@@ -43,7 +43,7 @@ from kcluster.invariants.group_facts import CommitRefused, Duty, Overdue, PlaceL
 from kcluster.invariants.promises import BrokenPromise, LeaderEpoch, forget_oldest
 from kcluster.invariants.rejoins import Rejoin, Rejoins
 from kcluster.invariants.removals import Removals
-from kcluster.invariants.tenures import Tenures
+from kcluster.invariants.tenures import Tenures, partitions_of
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode
@@ -78,10 +78,6 @@ _Told = (
     | m.ShareGroupHeartbeatResponse
     | m.StreamsGroupHeartbeatResponse
 )
-_Topics = Sequence[
-    m.ConsumerGroupHeartbeatRequest.TopicPartitions
-    | m.ConsumerGroupHeartbeatResponse.TopicPartitions
-]
 _MemberKey = tuple[str, str]
 """(group, member)."""
 _Assigned = frozenset[tuple[bytes, int]]
@@ -479,7 +475,7 @@ class Memberships:
             known.previous, known.epoch, known.lost = known.epoch, epoch, _NONE_ASSIGNED
         known.timeout_ms = max(known.timeout_ms, getattr(body, "rebalance_timeout_ms", 0))
         if isinstance(answer, m.ConsumerGroupHeartbeatResponse) and answer.assignment is not None:
-            assigned = _partitions(answer.assignment.topic_partitions)
+            assigned = partitions_of(answer.assignment.topic_partitions)
             if goes_on and known.must_give_up(assigned, _owned(request)):
                 known.since_ms, known.leader = now_ms, (arrival.broker, arrival.leader_epoch)
             known.assigned = assigned
@@ -627,12 +623,8 @@ def _owned(request: Request) -> _Assigned | None:
     member it is known only whether it reports."""
     body = request.body
     if request.api_key == _CONSUMER:
-        return None if body.topic_partitions is None else _partitions(body.topic_partitions)
+        return None if body.topic_partitions is None else partitions_of(body.topic_partitions)
     if request.api_key == _STREAMS:
         tasks = (body.active_tasks, body.standby_tasks, body.warmup_tasks)
         return None if None in tasks else _NONE_ASSIGNED
     return None
-
-
-def _partitions(topics: _Topics) -> _Assigned:
-    return frozenset((topic.topic_id, one) for topic in topics for one in topic.partitions)

@@ -31,8 +31,11 @@ from kcluster.contract import Request
 from kcluster.events.clients import Departure, GroupMemberExpired, GroupMemberLeft
 from kcluster.events.topics import ConfigChanged
 from kcluster.invariants.group_facts import RemovedEarly
+from kcluster.invariants.promises import forget_oldest
+from kcluster.invariants.tenures import partitions_of
 from kcluster.protocol import messages as m
 from kcluster.protocol.errors import ErrorCode
+from kcluster.timers import NEVER_MS
 
 _OF_EPOCHS: Final = (
     m.ConsumerGroupHeartbeatResponse,
@@ -43,8 +46,6 @@ _OF_COMMITS: Final = (m.OffsetCommitResponse, m.TxnOffsetCommitResponse)
 """The answers of both kinds, as tuples that are made once."""
 _NEVER: Final = -1
 _SESSION_TIMEOUT: Final = "session.timeout.ms"
-MAX_KEPT: Final = 10_000
-"""The number of members that are remembered."""
 _Partitions = frozenset[tuple[bytes, int]]
 
 
@@ -55,8 +56,8 @@ class _OnTime(Struct):
     answer said; None: not known."""
 
     broker: int
-    session_ms: int = 1 << 62
-    rebalance_ms: int = 1 << 62
+    session_ms: int = NEVER_MS
+    rebalance_ms: int = NEVER_MS
     in_session_ms: int = _NEVER
     settled_ms: int = _NEVER
     generation: int = _NEVER
@@ -120,12 +121,11 @@ class Removals:
     def _member(self, group: str, member_id: str, broker: int) -> _OnTime:
         known = self._members.get((group, member_id))
         if known is None or known.broker != broker:
-            session_ms, rebalance_ms = 1 << 62, 1 << 62
+            session_ms = rebalance_ms = NEVER_MS
             if known is not None:
                 session_ms, rebalance_ms = known.session_ms, known.rebalance_ms
             known = self._members[group, member_id] = _OnTime(broker, session_ms, rebalance_ms)
-            if len(self._members) > MAX_KEPT:
-                del self._members[next(iter(self._members))]
+            forget_oldest(self._members)
         return known
 
     def on_removed(
@@ -137,7 +137,7 @@ class Removals:
             return None
         if isinstance(event, GroupMemberExpired):
             since_ms, time_ms = known.in_session_ms, known.session_ms
-            if time_ms == 1 << 62 and not self._has_new_sessions:
+            if time_ms == NEVER_MS and not self._has_new_sessions:
                 time_ms = event.session_timeout_ms
             reason = "session"
         else:
@@ -148,7 +148,7 @@ class Removals:
             }
             since_ms, time_ms = times_ms.get(event.departure, _NEVER), known.rebalance_ms
             reason = event.departure.value
-        if since_ms == _NEVER or time_ms == 1 << 62 or at_ms >= since_ms + time_ms:
+        if since_ms == _NEVER or time_ms == NEVER_MS or at_ms >= since_ms + time_ms:
             return None
         return RemovedEarly(event.member, reason, since_ms + time_ms, at_ms)
 
@@ -184,14 +184,8 @@ def _note_assignment(
     if asked.rebalance_timeout_ms > 0:
         known.rebalance_ms = min(known.rebalance_ms, asked.rebalance_timeout_ms)
     if answer.assignment is not None:
-        known.assigned = frozenset(
-            (topic.topic_id, one)
-            for topic in answer.assignment.topic_partitions
-            for one in topic.partitions
-        )
-    if asked.topic_partitions is not None and known.assigned is not None:
-        owned = frozenset(
-            (topic.topic_id, one) for topic in asked.topic_partitions for one in topic.partitions
-        )
-        if owned <= known.assigned:
-            known.revoked_ms = arrived_ms
+        known.assigned = partitions_of(answer.assignment.topic_partitions)
+    if asked.topic_partitions is None or known.assigned is None:
+        return
+    if partitions_of(asked.topic_partitions) <= known.assigned:
+        known.revoked_ms = arrived_ms

@@ -315,7 +315,7 @@ def producer_violations(log: Log, now_ms: int, expiration_ms: int) -> Broken:
         elif _sequences(state, start) != _sequences(wanted, start) and not _is_rest(
             state, wanted, now_ms - expiration_ms
         ):
-            yield ("producers-differ", p.ProducerDiffers(producer, _end(state), _end(wanted)))
+            yield "producers-differ", p.ProducerDiffers(producer, _end(state), _end(wanted))
     for producer, state in known.items():
         kept = any(batch.first_offset >= start for batch in state.batches)
         if kept and producer not in replayed.states:
@@ -330,7 +330,7 @@ def _transaction_violations(known: ProducerStates, replayed: ProducerStates, sta
     whole = {key for key, span in table.items() if span.first_offset >= start}
     for key, span in table.items():
         if key in whole and log.get(key) != span:
-            yield ("transactions-differ", p.TransactionDiffers(key[0], span, log.get(key)))
+            yield "transactions-differ", p.TransactionDiffers(key[0], span, log.get(key))
     for key, span in log.items():
         if key not in table:
             yield "transactions-differ", p.TransactionDiffers(key[0], None, span)

@@ -11,7 +11,7 @@ by the topic's name, as far as that is known.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from kcluster.invariants.group_facts import GivenAway
@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     TaskIds = m.StreamsGroupHeartbeatResponse.TaskIds
     Topology = StreamsGroupHeartbeatRequest.Topology
 
+TopicsOfMember = Sequence[
+    m.ConsumerGroupHeartbeatRequest.TopicPartitions
+    | m.ConsumerGroupHeartbeatResponse.TopicPartitions
+]
 _Place = tuple[str, str | bytes, int]
 """(group, topic, partition)."""
 _Holder = tuple[int, str]
@@ -114,3 +118,8 @@ class Tenures:
         if holder is None:
             return None
         return GivenAway(member, epoch, partition, holder[1], holder[0])
+
+
+def partitions_of(topics: TopicsOfMember) -> frozenset[tuple[bytes, int]]:
+    """The partitions that a heartbeat or its answer names, by the ids of their topics."""
+    return frozenset((topic.topic_id, one) for topic in topics for one in topic.partitions)

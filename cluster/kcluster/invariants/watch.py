@@ -33,7 +33,7 @@ from kcluster.events.partitions import BecameFollower
 from kcluster.events.share_groups import SharePartitionLoaded
 from kcluster.invariants.administrator import Administrator
 from kcluster.invariants.claims import VERIFICATION, VERIFIED, ProducerClaims
-from kcluster.invariants.concerned import named_by_peer, replica_of, written_by
+from kcluster.invariants.concerned import named_by_peer, named_replica, replica_of, written_by
 from kcluster.invariants.coordinators import Shard, knows_all
 from kcluster.invariants.decisions import proposals_in
 from kcluster.invariants.fetch_answers import denials, misfetched
@@ -258,7 +258,8 @@ class Watch:
                         self.invariants.report_broker(self._stepped_ms, node.node_id, name, fact)
                     if reply.request is self._event:
                         # What waited may have been refused before the broker began to lead.
-                        for replica, denied in denials(reply.body, partial(_replica, node)):
+                        find = partial(named_replica, node.replicas)
+                        for replica, denied in denials(reply.body, find):
                             name = "leader-denied"
                             self.invariants.report_replica(self._stepped_ms, replica, name, denied)
             elif reply.request.body.acks == _ACKS_ALL:
@@ -272,7 +273,7 @@ class Watch:
                 if type(data.records) is not list or not data.records:
                     continue
                 name = getattr(topic, "topic", "")  # a share fetch names topics by id only
-                replica = _replica(node, topic.topic_id, name, data.partition_index)
+                replica = named_replica(node.replicas, topic.topic_id, name, data.partition_index)
                 if replica is not None:
                     invariants.check_read(now_ms, replica, data)
 
@@ -284,7 +285,7 @@ class Watch:
             for data in topic.partition_responses:
                 if data.error_code and not (is_new and data.error_code == _TOO_FEW):
                     continue
-                replica = _replica(node, topic.topic_id, topic.name, data.index)
+                replica = named_replica(node.replicas, topic.topic_id, topic.name, data.index)
                 if replica is None:
                     continue
                 if not data.error_code:
@@ -674,12 +675,6 @@ class Watch:
             return None
         log = replica.log
         return Led(replica.topic, replica.leader_epoch, log.log_start_offset, log.log_end_offset)
-
-
-def _replica(node: BrokerNodeView, topic_id: bytes, topic: str, partition: int) -> Replica | None:
-    """A broker's replica of a partition that a message names by its topic's id or name."""
-    replica = node.replicas.get(topic_id, partition)
-    return replica_of(node.replicas, topic, partition) if replica is None else replica
 
 
 def _shard(node: BrokerNodeView, replica: Replica) -> Shard | None:
