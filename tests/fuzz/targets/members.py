@@ -157,8 +157,9 @@ class MembersCluster(WatchedCluster):
         super().__init__(topology())
         self.number = 0
         """The number of the step."""
-        self._proved: dict[str, Proof] = {}
-        """By the address of the connection."""
+        self._proved: dict[str, tuple[Proof, ...]] = {}
+        """By the address of the connection: who its client may be to the broker.  Several from
+        a token until its answer: requests sent before the token may still be on their way."""
         self._token: tuple[str, str, str] | None = None
         """A delegation token's owner, id and HMAC."""
 
@@ -168,10 +169,11 @@ class MembersCluster(WatchedCluster):
 
     def is_intruder(self, now_us: int, request: Request) -> bool:
         """Whether a request has another user's name, or comes without a login or after its end."""
-        proof = self._proved.get(request.client_host)
-        if proof is None or request.identity.principal.name != proof.user:
-            return True
-        return proof.ends_ms is not None and now_us > (proof.ends_ms + 1) * 1_000
+        name = request.identity.principal.name
+        return not any(
+            name == proof.user and (proof.ends_ms is None or now_us <= (proof.ends_ms + 1) * 1_000)
+            for proof in self._proved.get(request.client_host, ())
+        )
 
     def do(self, step: object) -> None:
         if isinstance(step, LoggedIn):
@@ -184,13 +186,13 @@ class MembersCluster(WatchedCluster):
 
     def _make_token(self, step: TokenMade) -> None:
         end = self.line(step.broker, step.lane)
-        proof = self._proved.get(end.local_address[0])
-        if proof is None:
+        proofs = self._proved.get(end.local_address[0], ())
+        if len(proofs) != 1:
             return
         body = m.CreateDelegationTokenRequest(max_lifetime_ms=step.lifetime_ms)
         answer = self._ask(end, body, 3)
         if answer is not None and not answer.error_code:
-            self._token = proof.user, answer.token_id, b64encode(answer.hmac).decode()
+            self._token = proofs[0].user, answer.token_id, b64encode(answer.hmac).decode()
 
     def _log_in(self, step: LoggedIn) -> None:
         login = self._client(step)
@@ -216,22 +218,22 @@ class MembersCluster(WatchedCluster):
     def _pass_token(self, end: StreamEnd, token: bytes, user: str, flaw: str) -> bytes | None:
         """Send a token of a login; the broker's challenge, None if it is over."""
         address = end.local_address[0]
-        before = self._proved.get(address)
+        before = self._proved.get(address, ())
         if flaw != "password":
-            self._proved[address] = Proof(user)  # as soon as the broker has this
+            self._proved[address] = (*before, Proof(user))  # as soon as the broker has this
         if flaw == "bare":
             self.write(end, len(token).to_bytes(4, "big") + token)
             return None
         answer = self._ask(end, m.SaslAuthenticateRequest(auth_bytes=token), 2)
         if answer is None:
             return None
-        if answer.error_code == ErrorCode.ILLEGAL_SASL_STATE and before is not None:
+        if answer.error_code == ErrorCode.ILLEGAL_SASL_STATE:
             self._proved[address] = before
         elif answer.error_code:
             self._proved.pop(address, None)
         elif answer.session_lifetime_ms:
             now_ms = self.rig.driver.now_us // 1_000
-            self._proved[address] = Proof(user, now_ms + answer.session_lifetime_ms)
+            self._proved[address] = (Proof(user, now_ms + answer.session_lifetime_ms),)
         return bytes(answer.auth_bytes) if answer.auth_bytes and not answer.error_code else None
 
     def _client(self, step: LoggedIn) -> tuple[str, SaslClient] | None:
