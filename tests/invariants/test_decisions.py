@@ -8,7 +8,7 @@ import pytest
 
 from kcluster.controller.membership.liveness import Sessions
 from kcluster.events.partitions import LeaderElected
-from kcluster.events.reasons import ElectionKind, Restarted, Unfenced
+from kcluster.events.reasons import ElectionKind, Requested, Restarted, Unfenced
 from kcluster.invariants.decisions import (
     eligible_newcomers,
     ended_early,
@@ -162,8 +162,16 @@ def test_last_known_leader__is_forgotten_once_another_leads() -> None:
         ((2,), Unfenced(2), ElectionKind.ELIGIBLE, []),
         ((2,), Restarted(2, 20, clean=False), ElectionKind.LAST_KNOWN_LEADER, []),
         ((2,), Restarted(2, 20, clean=True), ElectionKind.LAST_KNOWN_LEADER, [2]),
+        ((4,), Requested(""), ElectionKind.LAST_KNOWN_LEADER, []),
     ],
-    ids=["eligible", "none is", "it leads", "it restarted uncleanly", "it restarted cleanly"],
+    ids=[
+        "eligible",
+        "none is",
+        "it leads",
+        "it restarted uncleanly",
+        "it restarted cleanly",
+        "it is no replica",
+    ],
 )
 def test_last_known_leader__leads_only_if_nobody_is_eligible(
     elr: tuple[int, ...], reason: Unfenced | Restarted, kind: ElectionKind, found: list[int]

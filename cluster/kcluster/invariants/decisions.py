@@ -112,12 +112,14 @@ def outdated_last_known(new: PartitionRegistration) -> Iterator[Problem]:
 
 def needless_last_known(change: LeaderElected, old: PartitionRegistration) -> Iterator[Problem]:
     """The election of a last known leader, which may lose records, while an eligible replica may
-    come back.  A broker that has just restarted uncleanly is eligible no more."""
+    come back.  A broker that has just restarted uncleanly is eligible no more, nor is one that is
+    no replica: it stays in the ELR until that changes, without its records."""
     if change.election is not ElectionKind.LAST_KNOWN_LEADER:
         return
     reason, restarted = change.reason, -1
     if isinstance(reason, Restarted) and not reason.clean:
         restarted = reason.broker
-    eligible = tuple(broker for broker in (*old.isr, *old.elr) if broker != restarted)
+    known = (broker for broker in (*old.isr, *old.elr) if broker in old.replicas)
+    eligible = tuple(broker for broker in known if broker != restarted)
     if eligible and change.leader_epoch == old.leader_epoch + 1:
         yield "last-known-outdated", f.OutlivedElr(change.new_leader, eligible)
