@@ -140,6 +140,14 @@ def test_membership__controlled_shutdown_ends_when_all_leaders_have_moved() -> N
     assert len(t.texts(BrokerFenced)) == 1
 
 
+def test_membership__a_new_controller_does_not_wait_for_what_the_last_one_moved() -> None:
+    t = Controller()
+    t.create("orders", [[1, 2, 3]])
+    assert not t.heartbeat(1, want_shut_down=True).should_shut_down
+    t.node.membership.take_over(t.now_ms)
+    assert t.heartbeat(1, want_shut_down=True).should_shut_down
+
+
 def test_membership__a_broker_without_leaders_may_shut_down_at_once() -> None:
     t = Controller()
     t.create("orders", [[1, 2, 3]])

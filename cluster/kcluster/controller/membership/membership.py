@@ -314,7 +314,8 @@ class Membership:
 
     def take_over(self, now_ms: int) -> None:
         """Start as the active controller of a log that other controllers wrote: every broker's
-        session starts again.  Kafka: ClusterControlManager.activate."""
+        session starts again.  As in Kafka, a broker in controlled shutdown that leads nothing may
+        then stop at its next heartbeat.  Kafka: ClusterControlManager.activate."""
         log = self._metadata.log
         self._metadata.note(ControllerElected(log.leader, log.epoch))
         for broker_id, registration in self._metadata.image.brokers.items():
@@ -322,8 +323,6 @@ class Membership:
             session.fenced = registration.fenced
             if not registration.fenced:
                 session.last_contact_ms = now_ms
-            if registration.in_controlled_shutdown:
-                session.controlled_shutdown_offset = self._metadata.end_offset
         self._resume_departures(now_ms)
         self.expire_sessions(now_ms)
 
