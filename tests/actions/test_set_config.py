@@ -58,6 +58,18 @@ def test_set_config__of_clients_is_a_quota_and_its_end() -> None:
     ]
 
 
+def test_set_config__of_clients_who_have_another_quota_ends() -> None:
+    one = "set_config: {clients: all, config: {producer_byte_rate: 4000}}"
+    two = "set_config: {clients: all, config: {request_percentage: 50}}"
+    result = play(f"{{at: 1s, {one}, for: 3s}}\n  - {{at: 2s, {two}, for: 1s}}")
+    assert [configs for _, configs in changes(result)] == [
+        {"producer_byte_rate": "4000"},
+        {"request_percentage": "50"},
+        {"request_percentage": None},
+        {"producer_byte_rate": None},
+    ]
+
+
 def test_set_config__of_clients_takes_numbers_only() -> None:
     result = play("{at: 1s, set_config: {clients: all, config: {producer_byte_rate: much}}}")
     assert "a quota is no number" in result.failures[0]

@@ -282,7 +282,7 @@ class SetConfig(Action, frozen=True):
         """Set the quotas of clients; returns what restores the old ones."""
         known = stage.verbs.settled.image.client_quotas
         names = [None if client == _EVERY_CLIENT else client for client in self.clients]
-        before = {name: known.get(((CLIENT_ID, name),), {}) for name in names}
+        before = {name: {**known.get(((CLIENT_ID, name),), {})} for name in names}
         wanted: dict[str, float | None] = {}
         try:
             wanted.update((name, float(value)) for name, value in self.config.items() if names)
