@@ -78,8 +78,8 @@ def _too_many(leader: ShareLeader) -> tuple[str, Observed] | None:
     if window.in_flight_records <= limit:
         return None
     last = leader.replica.log.batches_from(window.end_offset)
-    count = last[0].base_offset - window.start_offset if last else 0
-    if count < limit:
+    is_deleted = not last or last[0].base_offset > window.end_offset
+    if is_deleted or last[0].base_offset - window.start_offset < limit:
         return None
     many = OutOfBounds(Measure.RECORDS, window.in_flight_records, Measure.MAX_LOCKS, limit)
     return "share-over-locks", many
