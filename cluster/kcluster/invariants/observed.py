@@ -142,6 +142,7 @@ class ObservedPartition:
 
     __slots__ = (
         "appends", "cleaned_to", "committed", "delete_retention_ms", "deleted", "deleted_ms",
+        "deleted_to",
         "epoch_runs", "have_led", "key", "known_from", "leaders", "lost", "min_isr", "moves",
         "newest_epoch", "partition", "registration", "registrations", "replayed", "replicas",
         "topic", "unclean_applied", "unclean_epoch",
@@ -166,6 +167,8 @@ class ObservedPartition:
         """The brokers in `leaders`."""
         self.cleaned_to = 0
         """The last result of `clean_offset`."""
+        self.deleted_to = 0
+        """The highest log start of a leader by then."""
         self.unclean_epoch = NO_EPOCH
         """The newest leader epoch that an unclean election began."""
         self.unclean_applied = NO_EPOCH
@@ -202,9 +205,17 @@ class ObservedPartition:
         trace of it in its own log."""
         for broker in self.have_led:
             replica = self.replicas.get(broker)
-            if replica is not None and replica.log.first_dirty_offset > self.cleaned_to:
-                self.cleaned_to = replica.log.first_dirty_offset
+            if replica is not None:
+                self.cleaned_to = max(self.cleaned_to, replica.log.first_dirty_offset)
+                self.deleted_to = max(self.deleted_to, replica.log.log_start_offset)
         return self.cleaned_to
+
+    def whole_offset(self) -> int:
+        """The offset below which a leader's log was compacted, or its records deleted.  With these
+        the leader forgets their epochs: it then takes a follower's uncommitted records at the same
+        offsets for its own.  The follower deletes them when it has the answer with the log
+        start."""
+        return max(self.clean_offset(), self.deleted_to)
 
     def observe_loss(self, now_ms: int, broker: int, log_end_offset: int) -> None:
         """Record that a power loss has shortened the log of a broker that is down."""

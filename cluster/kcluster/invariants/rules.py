@@ -502,7 +502,9 @@ def began_to_lead(observed: ObservedPartition, old: ObservedReplica, replica: Re
         # After an unclean election, only the new leader's records remain committed.
         observed.unclean_applied = observed.unclean_epoch
     elif lacking is not None:
-        yield "committed-lost", f.BeganWithout(epoch, lacking)
+        lost = first_lacking(replica.log, committed, observed.whole_offset())
+        if lost is not None:
+            yield "committed-lost", f.BeganWithout(epoch, lost)
     if lacking is not None:
         committed.cut(lacking)
         if observed.replayed is not None:
