@@ -337,6 +337,37 @@ duration: 3s
 steps:
   - {at: 900ms, isolate: old-1, for: 2s}
 """
+COMMITTED_BACK_BY_DELETION = """
+# An offset is committed again. The commit waits for a replica that is cut off, and is acked when
+# the group has been deleted.
+topology:
+  brokers: 2
+  topics: {orders: {partitions: 1}}
+  config:
+    replica.lag.time.max.ms: 3000
+    offsets.topic.num.partitions: 1
+    offsets.topic.replication.factor: 2
+    group.initial.rebalance.delay.ms: 0
+    group.min.session.timeout.ms: 1000
+workload:
+  producers: {topic: orders, name: shop, rate: 5/s, stop: 1s}
+  consumers:
+    - {topics: orders, name: first, group: readers, commit: after_poll, stop: 2s}
+    - topics: orders
+      name: second
+      group: readers
+      start: 3s
+      stop: 5s
+      config: {session.timeout.ms: 1000, heartbeat.interval.ms: 300}
+    - {topics: orders, name: third, group: readers, start: 7500ms}
+duration: 9s
+steps:
+  - at: 4900ms
+    isolate: {nodes: coordinator(readers), others: followers(__consumer_offsets-0)}
+    for: 4s
+  - {at: 7s, delete_group: readers}
+checks: {verdict: invalid, anomalies: {committed-offset-back: 1}}
+"""
 COMMITTED_BACK_BY_DELAY = """
 # A rule holds a commit for longer than its client waits: the client commits again, and on.
 topology:
@@ -378,6 +409,71 @@ duration: 3s
 steps:
   - {{at: 700ms, pause: client static, for: 1500ms}}
 """
+LARGE_BATCH_DELETED = """
+# The client that was paused sends 120 records in one batch, which exceeds the limit of 100. They
+# are still in flight when retention has deleted them.
+topology:
+  brokers: 3
+  topics:
+    orders:
+      partitions: 1
+      replication_factor: 3
+      config: {min.insync.replicas: 2, segment.ms: 300, retention.ms: 2500}
+  config:
+    log.retention.check.interval.ms: 200
+    group.share.min.record.lock.duration.ms: 1000
+    group.share.record.lock.duration.ms: 1500
+    group.share.partition.max.record.locks: 100
+workload:
+  producers: {topic: orders, name: shop, rate: 40/s, linger: 50ms, in_flight: 1}
+  consumers:
+    topics: orders
+    name: slow
+    group: packing
+    share: true
+    release: 30%
+    config: {max.poll.records: 5, share.acknowledgement.mode: explicit}
+duration: 8s
+steps:
+  - {at: 1s, slow: {nodes: slow, latency: 60ms, jitter: 60ms}, for: 5s}
+  - {at: 1500ms, pause: client shop, for: 3s}
+  - {at: 5s, isolate: slow, for: 5s}
+checks: {allowed_anomalies: passed-over}
+"""
+DELETED_BY_A_LEADER = """
+# Broker 1 has offsets 6 to 20 from its own epoch, which were never committed. Broker 3, the next
+# leader, commits others there, deletes them, and dies before it can tell broker 1 of its log start.
+topology:
+  brokers: 3
+  topics:
+    orders:
+      partitions: 2
+      replication_factor: 3
+      config: {min.insync.replicas: 2, segment.bytes: 1048576, segment.ms: 300, retention.ms: 900}
+  config:
+    broker.session.timeout.ms: 2000
+    broker.heartbeat.interval.ms: 400
+    replica.lag.time.max.ms: 1500
+    replica.high.watermark.checkpoint.interval.ms: 500
+    log.retention.check.interval.ms: 200
+    leader.imbalance.check.interval.seconds: 5
+workload:
+  producers:
+    topic: orders
+    name: shop
+    rate: 5/s
+    in_flight: 1
+    config: {request.timeout.ms: 3000, delivery.timeout.ms: 60000}
+duration: 9s
+seed: 8937
+steps:
+  - {at: 1s, isolate: 3, for: 2s}
+  - {at: 2s, slow: {nodes: 2, latency: 200ms, jitter: 300ms}, for: 2s}
+  - {at: 4s, isolate: {nodes: 3, others: 1}, for: 2s}
+  - {at: 6s, kill: client shop, for: 5s}
+  - {at: 6s, isolate: 3, for: 1500ms}
+  - {at: 8500ms, kill: 3, for: 5s}
+"""
 VALID = {
     "a compacted record is not torn from its transaction": TORN_ON_COMPACTED,
     "a copy of compacted batches lacks nothing": COMPACTED_COPY,
@@ -389,6 +485,8 @@ VALID = {
     "an answer of a replaced leader is no second delivery": SHARE_SLOW_MEMBER,
     "a member that looks for a new leader needs time": SHARE_LEADER_UNKNOWN,
     "a member that joins again needs time": SHARE_MEMBER_UNASSIGNED,
+    "a batch that was deleted may have been large": LARGE_BATCH_DELETED,
+    "what a leader had deleted is not lost": DELETED_BY_A_LEADER,
 }
 
 
@@ -445,6 +543,14 @@ def test_committed_offset_back__is_allowed_by_a_rule_that_delays_a_commit() -> N
     assert result.passed, "\n".join(result.verdict.lines())
     assert [str(one.allowed) for one in result.verdict.anomalies] == [
         "a commit delayed by a fault rule"
+    ]
+
+
+def test_committed_offset_back__is_allowed_by_a_deletion_before_the_ack() -> None:
+    result = run_scenario(Scenario.parse(COMMITTED_BACK_BY_DELETION), "virtual")
+    assert result.passed, "\n".join(result.verdict.lines())
+    assert [str(one.allowed) for one in result.verdict.anomalies] == [
+        "a group deleted by an administrator"
     ]
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from kcluster.clients.consumer.settings import ConsumerPlan, ConsumerSettings
@@ -14,10 +16,17 @@ from tests.clients.story import Story
 from tests.rig.cluster import TOPIC
 
 
-def sharing(story: Story, name: str, release: float = 0.0, mode: str = "implicit") -> ShareConsumer:
+def sharing(
+    story: Story,
+    name: str,
+    release: float = 0.0,
+    mode: str = "implicit",
+    renew: float = 0.0,
+    **configs: Any,
+) -> ShareConsumer:
     plan = ConsumerPlan(topics=(TOPIC,), commit="never")
-    settings = ConsumerSettings(group_id="g", share_acknowledgement_mode=mode)
-    consumer = ShareConsumer(name, story.ledger, plan, settings, release)
+    settings = ConsumerSettings(group_id="g", share_acknowledgement_mode=mode, **configs)
+    consumer = ShareConsumer(name, story.ledger, plan, settings, release, renew)
     story._add(name, consumer)
     return consumer
 
@@ -54,6 +63,29 @@ def test_share_consumers__explicit_acknowledgement_is_of_one_record_at_a_time() 
     assert story.until(lambda: producer.is_done and len(set(accepted(story))) == 40)
     sent = [one.sent for one in story.ledger.deliveries if one.is_sent]
     assert len(set(sent)) == len(sent) >= 50  # ten records come twice, at least
+
+
+def test_share_consumers__a_renewed_lock_outlasts_the_first_one() -> None:
+    story = Story()
+    first = sharing(story, "a", mode="explicit", renew=0.25, max_poll_records=2)
+    started(story, first, sharing(story, "b"))
+    producer = story.producer(count=40)
+    assert story.until(lambda: producer.is_done and len(set(accepted(story))) == 40, 300_000)
+    renewed = [one for one in story.ledger.deliveries if one.renewed_ms >= 0]
+    assert renewed
+    for one in renewed:
+        assert one.is_acknowledged
+        assert one.ended_ms - one.asked_ms > one.lock_ms > one.renewed_ms - one.at_ms
+    assert len(accepted(story)) == 40  # none was delivered to the other member meanwhile
+
+
+def test_share_consumers__a_broker_without_renewals_ends_a_member_that_needs_them() -> None:
+    story = Story(topology={"kafka_version": "4.1", "features": {"share.version": 1}})
+    member = sharing(story, "a", mode="explicit", renew=1.0)
+    started(story, member)
+    story.producer(count=10)
+    assert story.until(lambda: bool(member.failed), 120_000)
+    assert member.failed == "UNSUPPORTED_VERSION"
 
 
 def test_share_consumers__what_a_dead_leader_lent_is_delivered_by_the_next_one() -> None:

@@ -8,7 +8,6 @@ import pytest
 
 from kcluster.config.kafka.definitions import BrokerConfig, TopicConfig
 from kcluster.contract import Request
-from kcluster.events.partitions import LogTruncated
 from kcluster.invariants.invariants import Invariants
 from kcluster.invariants.observed import Committed, ObservedPartition
 from kcluster.invariants.replies import Patience
@@ -30,8 +29,6 @@ from kcluster.partition.replica import Replica
 from kcluster.principals import BrokerEndpoint
 from kcluster.protocol.records.batches import parse_batches
 from kcluster.protocol.records.records import Record, build_batch
-from kcluster.scenario.language.scenario import Scenario
-from kcluster.scenario.play.running import run_scenario
 
 
 def registration(**changes: Any) -> PartitionRegistration:
@@ -293,47 +290,3 @@ def test_no_reply__a_disconnected_client_is_owed_none() -> None:
     invariants.replies.on_end(1_000, connection=7)
     invariants.check_unanswered(10_000, Patience(5_000, 0))
     assert names(invariants) == []
-
-
-DELETED_BY_A_LEADER = """
-# Broker 1 has offsets 6 to 20 from its own epoch, which were never committed. Broker 3, the next
-# leader, commits others there, deletes them, and dies before it can tell broker 1 of its log start.
-topology:
-  brokers: 3
-  topics:
-    orders:
-      partitions: 2
-      replication_factor: 3
-      config: {min.insync.replicas: 2, segment.bytes: 1048576, segment.ms: 300, retention.ms: 900}
-  config:
-    broker.session.timeout.ms: 2000
-    broker.heartbeat.interval.ms: 400
-    replica.lag.time.max.ms: 1500
-    replica.high.watermark.checkpoint.interval.ms: 500
-    log.retention.check.interval.ms: 200
-    leader.imbalance.check.interval.seconds: 5
-workload:
-  producers:
-    topic: orders
-    name: shop
-    rate: 5/s
-    in_flight: 1
-    config: {request.timeout.ms: 3000, delivery.timeout.ms: 60000}
-duration: 9s
-seed: 8937
-steps:
-  - {at: 1s, isolate: 3, for: 2s}
-  - {at: 2s, slow: {nodes: 2, latency: 200ms, jitter: 300ms}, for: 2s}
-  - {at: 4s, isolate: {nodes: 3, others: 1}, for: 2s}
-  - {at: 6s, kill: client shop, for: 5s}
-  - {at: 6s, isolate: 3, for: 1500ms}
-  - {at: 8500ms, kill: 3, for: 5s}
-"""
-
-
-def test_committed__that_the_last_leader_had_deleted() -> None:
-    result = run_scenario(Scenario.parse(DELETED_BY_A_LEADER), "virtual")
-    assert [one.name for one in result.verdict.violations] == []
-    kept = [(one.event.from_offset, one.event.to_offset)
-            for one in result.recorder.notes if isinstance(one.event, LogTruncated)]  # fmt: skip
-    assert kept == [(21, 6), (21, 6)], "broker 2 gave up each of the two, and has broker 1's"

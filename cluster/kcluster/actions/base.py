@@ -29,6 +29,7 @@ from kcluster.config.files.fields import (
     fields_of,
     key_of,
 )
+from kcluster.config.files.numbers import whole_number
 from kcluster.config.files.problems import show
 from kcluster.config.files.reading import TreeReader
 from kcluster.config.files.tree import from_python
@@ -127,7 +128,8 @@ def written_value(kind: Kind, value: Any) -> object:
     if isinstance(kind, Quantity):
         return f"{value:.15g}ms" if kind.units else value
     if kind is TARGETS or kind is BROKERS:
-        shown = [int(word) if word.isdecimal() else word for word in map(str, value)]
+        numbers = [(word, whole_number(word)) for word in map(str, value)]
+        shown = [word if number is None else number for word, number in numbers]
         return shown[0] if len(shown) == 1 else shown
     if isinstance(kind, Words) and kind.parse is not str and isinstance(value, tuple):
         return ("-" if kind.parse is partition_name else "..").join(map(str, value))

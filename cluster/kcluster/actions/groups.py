@@ -14,6 +14,7 @@ from kcluster.actions.recording import Recording
 from kcluster.actions.requests import refused
 from kcluster.actions.stage import Stage
 from kcluster.config.files.fields import Whole, Words, text
+from kcluster.config.files.numbers import whole_number
 from kcluster.config.files.problems import unknown
 from kcluster.events.clients import (
     GroupDeleted,
@@ -29,8 +30,9 @@ MAX_OFFSET: Final = (1 << 63) - 1
 def _offset_word(text: str) -> str:
     """The word for an offset, as it is kept."""
     word = text.strip()
-    if word.isdecimal() and int(word) <= MAX_OFFSET:
-        return str(int(word))
+    number = whole_number(word)
+    if number is not None and number <= MAX_OFFSET:
+        return str(number)
     if word not in tuple(OffsetSpec):
         raise ValueError(unknown("offset", word, (*OffsetSpec, "numbers")))
     return word

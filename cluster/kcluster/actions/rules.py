@@ -16,6 +16,7 @@ from kcluster.actions.kinds import BROKERS, PARTITION
 from kcluster.actions.recording import Recording, these
 from kcluster.actions.stage import Stage, Undo
 from kcluster.config.files.fields import Flag, ListOf, OneOf, Whole, Words, duration, fraction, text
+from kcluster.config.files.numbers import whole_number
 from kcluster.events.network import RuleAdded, RuleRemoved
 from kcluster.events.rule_effects import (
     AnswerError,
@@ -48,10 +49,12 @@ _ERROR: Final = OneOf("error of Kafka", _ERRORS)
 
 
 def _versions(text_: str) -> tuple[int, int]:
-    low, dots, high = text_.partition("..")
-    if not low.strip().isdecimal() or (dots and not high.strip().isdecimal()):
+    first, dots, last = text_.partition("..")
+    low = whole_number(first.strip())
+    high = whole_number(last.strip()) if dots else low
+    if low is None or high is None:
         raise ValueError("not a version like 9, or 3..9")
-    return int(low), int(high) if dots else int(low)
+    return low, high
 
 
 @action("rule", example="rule: {api: Produce, client: shop, nth: 3, answer: NOT_ENOUGH_REPLICAS}")

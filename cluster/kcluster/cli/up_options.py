@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, Any, Final, NamedTuple, get_type_hints
 
+from kcluster.config.files.numbers import whole_number
+
 
 class UpOption(NamedTuple):
     """The form of an option.  `numbers`: the least and the greatest, if it takes a number; `words`:
@@ -172,6 +174,6 @@ def _checked(option: UpOption, text: str) -> str | int | None:
         return None
     if option.numbers is not None:
         low, high = option.numbers
-        is_number = text.isascii() and text.isdecimal()
-        return int(text) if is_number and low <= int(text) <= high else None
+        number = whole_number(text)
+        return number if number is not None and low <= number <= high else None
     return text if not option.words or text in option.words else None

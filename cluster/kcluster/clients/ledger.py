@@ -171,6 +171,19 @@ class SharedRecord(Struct):
     """Kafka's name of the error with which the acknowledgement was refused."""
     lock_ms: int = -1
     """How long the leader said that it keeps the record for the member; -1 if it is not known."""
+    needs_renewal: bool = False
+    """Whether the application still has to renew the record's lock, which is too short for it."""
+    renewed_ms: int = -1
+    """The time of the answer that renewed the lock; -1 if none has."""
+
+    @property
+    def busy_until_ms(self) -> int:
+        """The time until which the application works on the record before it sends anything about
+        it.  It renews a lock half-way, and then takes three quarters of it: longer than the first
+        lock lasts, and not as long as the second one."""
+        if self.renewed_ms >= 0:
+            return self.renewed_ms + self.lock_ms * 3 // 4
+        return self.at_ms + self.lock_ms // 2 if self.needs_renewal else self.at_ms
 
     @property
     def may_be_acknowledged(self) -> bool:

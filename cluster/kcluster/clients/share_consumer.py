@@ -6,7 +6,8 @@ records.  Never: decides which member gets a record (the leaders do). Kafka: Kaf
 ShareConsumeRequestManager; KIP-932.
 
 The records of a poll are acknowledged with the next fetch from their broker; with
-share.acknowledgement.mode explicit one after the other, as by acknowledge() and commitSync().
+share.acknowledgement.mode explicit one after the other, as by acknowledge() and commitSync(). Then
+the application may also take longer than a lock lasts: it renews the lock half-way (KIP-1222).
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from uuid import UUID
 from kcluster.clients.base import ClientBase
 from kcluster.clients.connections import ClientRequest, RetryBackoff
 from kcluster.clients.consumer.coordinator import Coordinator
-from kcluster.clients.consumer.settings import EXPLICIT, ConsumerPlan, ConsumerSettings
+from kcluster.clients.consumer.settings import ConsumerPlan, ConsumerSettings
 from kcluster.clients.ledger import Ledger, Partition, SharedRecord
 from kcluster.clients.metadata import NO_BROKER, at_once_ms, is_stale_metadata
 from kcluster.clients.record_names import record_name
@@ -30,6 +31,8 @@ from kcluster.timers import NEVER_MS
 
 ACCEPT: Final = 1
 RELEASE: Final = 2
+RENEW: Final = 4
+FIRST_VERSION_WITH_RENEWAL: Final = 2
 LEAVE_EPOCH: Final = -1
 FINAL_EPOCH: Final = -1
 CLOSE_LIMIT_MS: Final = 1_000
@@ -68,19 +71,21 @@ class SessionOfMember:
 
 
 class _AskContext(NamedTuple):
-    """A request of a session: its acknowledgements, and its time, also as a step of the ledger."""
+    """A request of a session: its acknowledgements, and its time, also as a step of the ledger.
+    `renews`: it asks for more time for the records instead."""
 
     session: SessionOfMember
     acks: dict[Partition, list[SharedRecord]]
     broker: int
     at_ms: int
     step: int
+    renews: bool = False
 
 
 class ShareConsumer(ClientBase):
     """A member of a share group and its application.  `release_share`: the share of records that
-    the application releases, so that they are delivered again.  `failed`: the error that ended the
-    consumer."""
+    the application releases, so that they are delivered again; `renew_share`: the share for which
+    it takes longer than a lock lasts.  `failed`: the error that ended the consumer."""
 
     def __init__(
         self,
@@ -89,6 +94,7 @@ class ShareConsumer(ClientBase):
         plan: ConsumerPlan,
         settings: ConsumerSettings,
         release_share: float = 0.0,
+        renew_share: float = 0.0,
     ) -> None:
         assert settings.group_id, name
         super().__init__(name, ledger, settings)
@@ -100,6 +106,7 @@ class ShareConsumer(ClientBase):
         """The time at which the consumer last received or acknowledged a record, or was assigned
         partitions."""
         self._release_share = release_share
+        self._renew_share = renew_share
         self._delivered = 0
         self._coordinator = Coordinator(settings, self.metadata, self.network)
         self._member_id = ""
@@ -160,8 +167,8 @@ class ShareConsumer(ClientBase):
     def again(self, age_ms: int, last: Self) -> Self:
         """The client of a process that starts again, `age_ms` after the first start.  `last`: the
         client that ran before."""
-        plan = self.plan.later(age_ms)
-        return type(self)(self.name, self.ledger, plan, self.settings, self._release_share)
+        plan, shares = self.plan.later(age_ms), (self._release_share, self._renew_share)
+        return type(self)(self.name, self.ledger, plan, self.settings, *shares)
 
     def _login_failed(self, error: str, now_ms: int) -> None:
         self.failed = self.failed or error
@@ -204,7 +211,8 @@ class ShareConsumer(ClientBase):
         for broker_id, session in self._sessions.items():
             may_send = session.epoch and not session.is_in_flight
             if may_send and self.network.is_ready(broker_id, now_ms):
-                self._acknowledge(broker_id, session, now_ms)
+                acks, session.acks, session.epoch = session.acks, {}, 0
+                self._acknowledge(broker_id, session, acks, FINAL_EPOCH, now_ms)
         is_over = now_ms >= self._close_at_ms or bool(self.failed)
         if not is_over and any(session.epoch for session in self._sessions.values()):
             return False
@@ -296,8 +304,8 @@ class ShareConsumer(ClientBase):
             if session.fetch_at_ms > now_ms:
                 due_ms = min(due_ms, session.fetch_at_ms)
             elif self.network.is_ready(leader, now_ms):
-                if session.acks and session.epoch and self._is_explicit:
-                    self._acknowledge(leader, session, now_ms, ends=False)
+                if session.acks and session.epoch and self.settings.acknowledges_each:
+                    due_ms = min(due_ms, self._acknowledge_first(leader, session, now_ms))
                 else:
                     self._fetch(leader, session, wanted, now_ms)
             elif self.network.connection_failed(leader):
@@ -342,33 +350,47 @@ class ShareConsumer(ClientBase):
         context = _AskContext(session, acks, leader, now_ms, step)
         self.network.send(leader, _FETCH, body, now_ms, self._on_fetched, context=context)
 
-    @property
-    def _is_explicit(self) -> bool:
-        return self.settings.share_acknowledgement_mode == EXPLICIT
+    def _acknowledge_first(self, broker_id: int, session: SessionOfMember, now_ms: int) -> int:
+        """Acknowledge the first record, or renew its lock, unless the application is still busy
+        with it.  Returns the time of the next attempt."""
+        (key, (first, *rest)), *others = session.acks.items()
+        if first.busy_until_ms > now_ms:
+            return first.busy_until_ms
+        version = self.network.version(broker_id, _ACKNOWLEDGE)
+        if first.needs_renewal and version < FIRST_VERSION_WITH_RENEWAL:
+            self.failed = ErrorCode.UNSUPPORTED_VERSION.name
+            return now_ms
+        session.acks = {**({key: rest} if rest else {}), **dict(others)}
+        self._acknowledge(broker_id, session, {key: [first]}, session.epoch, now_ms)
+        return NEVER_MS
 
     def _acknowledge(
-        self, broker_id: int, session: SessionOfMember, now_ms: int, *, ends: bool = True
+        self,
+        broker_id: int,
+        session: SessionOfMember,
+        acks: dict[Partition, list[SharedRecord]],
+        epoch: int,
+        now_ms: int,
     ) -> None:
-        """Send the last acknowledgements of a session, which ends it; or else the first one."""
-        acks, session.acks = session.acks, {}
-        if not ends:
-            (key, (first, *rest)), *others = acks.items()
-            acks, session.acks = {key: [first]}, {**({key: rest} if rest else {}), **dict(others)}
+        renews = epoch != FINAL_EPOCH and any(one.needs_renewal for one, *_ in acks.values())
         step = self.ledger.next_step()
         kind = m.ShareAcknowledgeRequest
+        row = kind.AcknowledgementBatch
         topics = {
-            one: kind.AcknowledgePartition(one[1], _batches(kind.AcknowledgementBatch, some, step))
+            one: kind.AcknowledgePartition(
+                one[1], _renewals(row, some) if renews else _batches(row, some, step)
+            )
             for one, some in acks.items()
         }
         body = kind(
             group_id=self.settings.group_id,
             member_id=self._member_id,
-            share_session_epoch=FINAL_EPOCH if ends else session.epoch,
+            share_session_epoch=epoch,
+            is_renew_ack=renews,
             topics=self._by_topic(topics, kind.AcknowledgeTopic),
         )
-        session.epoch = 0 if ends else session.epoch
         session.is_in_flight = True
-        context = _AskContext(session, acks, broker_id, now_ms, step)
+        context = _AskContext(session, acks, broker_id, now_ms, step, renews)
         self.network.send(broker_id, _ACKNOWLEDGE, body, now_ms, self._on_fetched, context=context)
 
     def _by_topic(self, partitions: dict[Partition, Any], kind: Any) -> list[Any]:
@@ -399,8 +421,10 @@ class ShareConsumer(ClientBase):
             name = self.metadata.topic_name(topic.topic_id) or ""
             for data in topic.partitions:
                 key = (name, data.partition_index)
-                refusal = data.acknowledge_error_code if is_fetch else data.error_code
-                self._settle(acks.pop(key, []), error_of(refusal), request.api_key, key, now_ms)
+                error = error_of(data.acknowledge_error_code if is_fetch else data.error_code)
+                if asked.renews and not error:
+                    _renew(session, key, acks.pop(key, []), now_ms)
+                self._settle(acks.pop(key, []), error, request.api_key, key, now_ms)
                 if is_fetch:
                     lock_ms = request.response.acquisition_lock_timeout_ms
                     has_any = self._take(asked, key, data, lock_ms, now_ms) or has_any
@@ -480,8 +504,6 @@ class ShareConsumer(ClientBase):
         now_ms: int,
     ) -> None:
         self._delivered += 1
-        share, number = self._release_share, self._delivered
-        is_released = int(number * share) > int((number - 1) * share)
         delivery = SharedRecord(
             group=self.settings.group_id,
             consumer=self.name,
@@ -489,7 +511,8 @@ class ShareConsumer(ClientBase):
             offset=offset,
             value=value,
             count=counts[offset],
-            is_accepted=not is_released,
+            is_accepted=not _is_of_share(self._release_share, self._delivered),
+            needs_renewal=_is_of_share(self._renew_share, self._delivered),
             at_ms=now_ms,
             broker=asked.broker,
             asked_ms=asked.at_ms,
@@ -498,6 +521,25 @@ class ShareConsumer(ClientBase):
         )
         self.ledger.deliveries.append(delivery)
         asked.session.acks.setdefault(key, []).append(delivery)
+
+
+def _is_of_share(share: float, number: int) -> bool:
+    """Whether a number belongs to a share of all numbers, which is evenly spread."""
+    return int(number * share) > int((number - 1) * share)
+
+
+def _renew(
+    session: SessionOfMember, key: Partition, renewed: list[SharedRecord], now_ms: int
+) -> None:
+    """Go on with records whose locks were renewed, before all others."""
+    for delivery in renewed:
+        delivery.needs_renewal, delivery.renewed_ms = False, now_ms
+    later = session.acks.pop(key, [])
+    session.acks = {key: [*renewed, *later], **session.acks}
+
+
+def _renewals(kind: Any, deliveries: list[SharedRecord]) -> list[Any]:
+    return [kind(one.offset, one.offset, [RENEW]) for one in deliveries]
 
 
 def _batches(kind: Any, deliveries: list[SharedRecord], step: int) -> list[Any]:

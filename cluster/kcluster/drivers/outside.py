@@ -21,6 +21,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
+from kcluster.config.files.numbers import whole_number
 from kcluster.contract import Reply, Request
 from kcluster.drivers.client_nodes import MAX_REMEMBERED, ClientNodes
 from kcluster.network.fabric import Link
@@ -172,7 +173,6 @@ class Outside:
     def _is_ours(self, request: Request) -> bool:
         """Whether a connection is of one of the project's own clients, which have their own nodes,
         over TCP too."""
-        name, _, number = (request.client_id or "").partition("client-")
-        if name or not number.isdecimal():
-            return False
-        return FIRST_CLIENT_ID <= int(number) < FIRST_OUTSIDE_ID
+        name, _, digits = (request.client_id or "").partition("client-")
+        number = None if name else whole_number(digits)
+        return number is not None and FIRST_CLIENT_ID <= number < FIRST_OUTSIDE_ID

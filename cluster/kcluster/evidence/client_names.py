@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from kcluster.config.files.numbers import whole_number
 from kcluster.network.node_ids import FIRST_CLIENT_ID
 
 NAME_CHARS: Final = 200
@@ -20,8 +21,8 @@ def keeps_a_ledger(client_id: str | None) -> bool:
     ledger."""
     if client_id is None or not client_id.startswith("client-"):
         return False
-    number = client_id.removeprefix("client-")
-    return number.isdigit() and int(number) >= FIRST_CLIENT_ID
+    number = whole_number(client_id.removeprefix("client-"))
+    return number is not None and number >= FIRST_CLIENT_ID
 
 
 def client_name(client_id: str | None, simulated: Mapping[int, str]) -> str:

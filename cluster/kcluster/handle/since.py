@@ -14,11 +14,12 @@ from collections.abc import Sequence
 from typing import Final
 
 from kcluster.config.files.durations import milliseconds
+from kcluster.config.files.numbers import whole_number
 from kcluster.operations.errors import ClusterError
 from kcluster.operations.status import NoteEntry
 
-MAX_DIGITS: Final = 18
-"""The most digits of an event's number, and of a moment in ms; both fit into 64 bits."""
+MAX_NUMBER: Final = (1 << 63) - 1
+"""The highest number of an event, and the last moment in ms."""
 
 WANTED: Final = "a time back (30s), an event's number (17), or a moment of the clock (@12345)"
 
@@ -27,9 +28,9 @@ def since_ms_of(since: str | int, now_ms: int, entries: Sequence[NoteEntry]) -> 
     """The moment in ms of the cluster's clock.  `entries`: the events that are kept.  Raises
     ClusterError for other words, and for a missing event."""
     text = str(since).strip()
-    number = text.removeprefix("@")
-    if number.isascii() and number.isdecimal() and len(number) <= MAX_DIGITS:
-        return int(number) if text.startswith("@") else _of_event(int(number), entries)
+    number = whole_number(text.removeprefix("@"))
+    if number is not None and number <= MAX_NUMBER:
+        return number if text.startswith("@") else _of_event(number, entries)
     try:
         return now_ms - milliseconds(text, WANTED)
     except ValueError as error:

@@ -11,6 +11,8 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from kcluster.config.files.numbers import whole_number
+from kcluster.config.files.problems import show
 from kcluster.importing.described import DescribedBroker, DescribedCluster, DescribedConfig
 from kcluster.importing.tool_output import ToolText
 
@@ -34,13 +36,13 @@ def read_properties(files: list[ToolText]) -> DescribedCluster:
             file.wrong(1, 1, "the file of a controller; only brokers are imported")
         elif broker_id is None:
             file.wrong(1, 1, "no node.id: not the server.properties of a broker")
-        elif not broker_id.isdecimal() or int(broker_id) > _MAX_ID:
-            file.wrong(1, 1, f"node.id {broker_id} is not the id of a broker")
-        elif int(broker_id) in configs:
+        elif (number := whole_number(broker_id)) is None or number > _MAX_ID:
+            file.wrong(1, 1, f"node.id {show(broker_id)} is not the id of a broker")
+        elif number in configs:
             file.wrong(1, 1, f"broker {broker_id} has another file already")
         else:
-            brokers.append(DescribedBroker(int(broker_id), values.get("broker.rack") or None))
-            configs[int(broker_id)] = tuple(
+            brokers.append(DescribedBroker(number, values.get("broker.rack") or None))
+            configs[number] = tuple(
                 DescribedConfig(name, value, _SOURCE)
                 for name, value in values.items()
                 if name not in _IDS

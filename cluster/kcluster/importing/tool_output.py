@@ -17,6 +17,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from kcluster.config.files.numbers import whole_number
 from kcluster.config.files.problems import Problem, show
 from kcluster.importing.described import (
     DEFAULT_SOURCE,
@@ -207,8 +208,9 @@ def _partition(file: ToolText, number: int, line: str) -> DescribedPartition | N
 
 def _ids(file: ToolText, number: int, text: str, column: int) -> tuple[int, ...] | None:
     words = [word.strip() for word in text.split(",")] if text else []
-    if all(word.isascii() and word.isdecimal() for word in words):
-        return tuple(map(int, words))
+    ids = tuple(found for word in words if (found := whole_number(word)) is not None)
+    if len(ids) == len(words):
+        return ids
     file.wrong(number, column, f"{show(text)}: not ids separated by commas")
     return None
 
@@ -249,8 +251,9 @@ def _rows_of(
     kind, name = head["kind"], head["name"]
     if kind == "topic":
         return into.topics.setdefault(name, [])
-    if kind == "broker" and name.isdecimal():
-        return into.brokers.setdefault(int(name), [])
+    broker_id = whole_number(name)
+    if kind == "broker" and broker_id is not None:
+        return into.brokers.setdefault(broker_id, [])
     if kind == "broker":
         file.wrong(number, head.start("name") + 1, f"{show(name)} is not the id of a broker")
     else:

@@ -15,7 +15,8 @@ from typing import Final
 from msgspec import Struct
 
 from kcluster.config.files.durations import milliseconds
-from kcluster.config.files.problems import nearest, unknown
+from kcluster.config.files.numbers import whole_number
+from kcluster.config.files.problems import nearest, show, unknown
 from kcluster.contract import Note
 from kcluster.events import KINDS
 from kcluster.operations.errors import ClusterError
@@ -303,6 +304,13 @@ def _meant(text: str) -> str:
     return "one is isr(orders-0) < 2, 1,000 acked, broker 2 leads orders-0, or event leader_elected"
 
 
+def _number(text: str) -> int:
+    number = whole_number(text.replace(",", "").replace("_", ""))
+    if number is None:
+        raise ValueError(f"{show(text)} is too long for a number")
+    return number
+
+
 def _comparison(left: str, symbol: str, number: int, text: str) -> Condition:
     call = _CALL.fullmatch(left)
     word, argument = (call[1], call[2]) if call is not None else (left, "")
@@ -318,10 +326,6 @@ def _comparison(left: str, symbol: str, number: int, text: str) -> Condition:
     return PartitionCondition(
         word=word, symbol=symbol, number=number, partition=partition, shown=text
     )
-
-
-def _number(text: str) -> int:
-    return int(text.replace(",", "").replace("_", ""))
 
 
 def condition_in(text: str) -> Condition:

@@ -16,6 +16,7 @@ from typing import ClassVar, Final, Self, TypeVar
 
 from msgspec import Struct
 
+from kcluster.config.files.numbers import whole_number
 from kcluster.config.files.problems import nearest, show, unknown
 from kcluster.contract import CONTROLLER_ID, Rng
 from kcluster.deaths import ProcessState
@@ -457,8 +458,8 @@ class BrokerTarget(Target, frozen=True, kw_only=True):
 
     @classmethod
     def parse(cls, text: str) -> Target | None:
-        digits = text.removeprefix("broker ")
-        return cls(broker_id=int(digits), shown=text) if digits.isdecimal() else None
+        number = whole_number(text.removeprefix("broker "))
+        return None if number is None else cls(broker_id=number, shown=text)
 
     @property
     def is_controller(self) -> bool:

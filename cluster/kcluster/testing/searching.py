@@ -28,6 +28,7 @@ from kcluster.actions.stalls import StallProgram
 from kcluster.chance import Anew
 from kcluster.config.files.durations import milliseconds
 from kcluster.config.files.fields import duration_text
+from kcluster.config.files.numbers import whole_number
 from kcluster.json_types import JsonObject
 from kcluster.operations.conditions import MomentCondition
 from kcluster.operations.moments import EXECUTION
@@ -273,8 +274,9 @@ def _give_facts(report: pytest.TestReport, facts: SearchFacts) -> None:
 
 def _limit(text: str) -> tuple[int, float | None]:
     """The most runs, and the seconds, of `200` or `60s`."""
-    if text.isdecimal():
-        return int(text), None
+    number = whole_number(text)
+    if number is not None:
+        return number, None
     try:
         return MAX_RUNS, milliseconds(text) / 1000
     except ValueError as error:

@@ -430,7 +430,7 @@ MUTATIONS: Final = (
             "                        run.lock_deadline_ms = now_ms + limits.lock_duration_ms\n",
             "                        continue\n",
         ),
-        on="share_admin",
+        on="share_renewals",
         expects="acquired-twice",
     ),
     mutation(

@@ -59,7 +59,8 @@ class CommittedOffsetBack(RunAnomaly):
         group, partition = anomaly.client, anomaly.partition
         committed_ms = commit_ms(facts, group, partition, anomaly.other, anomaly.first)
         until_ms = max((one.at_ms for one in links), default=committed_ms)
-        for change in changes_within(facts, group, partition, committed_ms, until_ms):
+        written_ms = _written_ms(facts, anomaly, committed_ms)
+        for change in changes_within(facts, group, partition, written_ms, until_ms):
             if _is_of(facts, anomaly, change):
                 return Explanation([link(change.note), *links], change.setting)
         delayed = _delayed(facts, anomaly, committed_ms, until_ms)
@@ -70,6 +71,13 @@ class CommittedOffsetBack(RunAnomaly):
             return Explanation([*links, deposed[0]], Setting.DEPOSED_COORDINATOR)
         lost, allowed = group_losses(facts, group, committed_ms, until_ms, partition)
         return Explanation([*links, *lost], allowed)
+
+
+def _written_ms(facts: Facts, anomaly: Anomaly, committed_ms: int) -> int:
+    """The time at which the commit that was acked was written: it may have waited for replicas."""
+    written = offsets_written(facts.recorder, anomaly.client, anomaly.partition)
+    times_ms = (one.at_ms for one in written if one.offset == anomaly.other)
+    return max((at_ms for at_ms in times_ms if at_ms <= committed_ms), default=committed_ms)
 
 
 def _is_of(facts: Facts, anomaly: Anomaly, change: OffsetChange) -> bool:

@@ -13,6 +13,7 @@ import click
 from kcluster.cli.click_tools import Section, control_options, section
 from kcluster.cli.remote import LINES_TYPE, TEXT_TYPE, Query, Remote
 from kcluster.cli.watching import when_nobody_reads
+from kcluster.config.files.numbers import whole_number
 
 
 @section(Section.CLUSTER)
@@ -42,8 +43,9 @@ def command(
     """
     if since is None and follow and last is None:
         since = "now"
-    if since is not None and since.isascii() and since.isdecimal():
-        since = str(max(0, int(since) - 1))  # this event, too
+    number = None if since is None else whole_number(since)
+    if number is not None:
+        since = str(max(0, number - 1))  # this event, too
     query: Query = {"since": since, "last": last, "kind": ",".join(kinds), "follow": follow}
     accept, options = LINES_TYPE if as_json else TEXT_TYPE, {"since": "--since", "kind": "--kind"}
     with Remote(name).asked("GET", "events", query, accept=accept, options=options) as answer:

@@ -17,6 +17,7 @@ from typing import Final
 import click
 
 from kcluster.cli.click_tools import print_json
+from kcluster.config.files.numbers import whole_number
 from kcluster.config.files.problems import unknown
 from kcluster.json_types import JsonObject
 from kcluster.plain_output import plain_console
@@ -79,7 +80,8 @@ def api_of_response(
     if api is None or version is None:
         raise click.UsageError("a response does not name its API; give --api and --version")
     names = {line.name.lower(): key for key, line in APIS.items()}
-    key = int(api) if api.isdecimal() else names.get(api.replace("_", "").lower(), -1)
+    number = whole_number(api)
+    key = names.get(api.replace("_", "").lower(), -1) if number is None else number
     if key not in APIS:
         known = [line.name for line in APIS.values()]
         raise click.UsageError(f"--api {api}: {unknown('API', api, known)}")

@@ -17,6 +17,7 @@ import click
 from kcluster.cli.click_tools import fail, print_json
 from kcluster.cli.errors import CommandError
 from kcluster.cli.writing import writing
+from kcluster.config.files.numbers import whole_number
 from kcluster.events.words.base import counted
 from kcluster.learn.exercises import Exercise, all_exercises, exercise_of
 from kcluster.learn.grading import Grade, grade_file
@@ -107,9 +108,11 @@ def seeds_of(text: str | None) -> tuple[int, ...]:
     seeds: list[int] = []
     for part in (text or "").split(",") if text else ():
         low, dots, high = part.strip().partition("..")
-        if not low.isdecimal() or (dots and not high.isdecimal()):
+        first = whole_number(low)
+        last = whole_number(high) if dots else first
+        if first is None or last is None:
             raise click.BadParameter(f"{part!r} is no seed; write 1..50 or 3,5,8")
-        seeds += range(int(low), int(high if dots else low) + 1)
+        seeds += range(first, last + 1)
     return tuple(seeds)
 
 

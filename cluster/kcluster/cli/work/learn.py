@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kcluster.cli.click_tools import fail
 from kcluster.cli.errors import CommandError
+from kcluster.config.files.numbers import whole_number
 from kcluster.learn.course import lesson_of
 from kcluster.learn.lesson import LessonPart, Question
 from kcluster.learn.playing import AmbiguousQuestionError, LessonPlayed, PartPlayed, play_lesson
@@ -99,8 +100,9 @@ def _ask(
         line = line_of(f"Your answer (1 to {len(question.choices)}, Enter for none): ", True)
         if not line:
             return None
-        if line.isdecimal() and 1 <= int(line) <= len(question.choices):
-            return int(line) - 1
+        number = whole_number(line)
+        if number is not None and 1 <= number <= len(question.choices):
+            return number - 1
         print(f"{line}: there are the answers 1 to {len(question.choices)}")
     return None
 

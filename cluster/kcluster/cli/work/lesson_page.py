@@ -22,6 +22,7 @@ import segno
 from kcluster.cli.click_tools import fail
 from kcluster.cli.errors import CommandError
 from kcluster.cli.work.learn import LessonStage, is_terminal, tell
+from kcluster.config.files.numbers import whole_number
 from kcluster.learn.lesson import Lesson
 from kcluster.learn.live import LiveLesson
 from kcluster.learn.playing import LessonPlayed, PartPlayed
@@ -152,8 +153,9 @@ class _PageStage:
             self._has_ended = True
             print()
             return ""
-        if is_answer and line.isdecimal():
-            self._cards.change(given=int(line) - 1)
+        number = whole_number(line) if is_answer else None
+        if number is not None:
+            self._cards.change(given=number - 1)
         return line
 
     def _read(self) -> None:

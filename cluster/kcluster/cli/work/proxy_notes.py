@@ -12,6 +12,7 @@ from collections.abc import Callable
 import gevent.event
 
 from kcluster.config.files.durations import milliseconds
+from kcluster.config.files.numbers import whole_number
 from kcluster.contract import Event, Note
 from kcluster.proxy.run_files import PROXY_NODE
 
@@ -52,7 +53,8 @@ class ProxyNotes:
             return 0
         if since == "now":
             return len(self.notes)
-        if since.isascii() and since.isdecimal():
-            return int(since)
+        number = whole_number(since)
+        if number is not None:
+            return number
         from_ms = self.now_ms() - milliseconds(since, _SINCE)
         return sum(note.at_ms < from_ms for note in self.notes)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from kcluster.cli.errors import CommandError
+from kcluster.config.files.numbers import whole_number
 from kcluster.proxy.addresses import Address
 
 FILES_WANTED: Final = 65_536
@@ -25,11 +26,12 @@ def bootstrap_of(text: str) -> tuple[Address, ...]:
     for part in text.split(","):
         host, _, port = part.strip().rpartition(":")
         host = host.removeprefix("[").removesuffix("]")
-        if not host or not port.isascii() or not port.isdecimal() or not 0 < int(port) < 65536:
+        number = whole_number(port)
+        if not host or number is None or not 0 < number < 65536:
             raise CommandError(
                 f"--bootstrap {part.strip()}: not HOST:PORT, such as kafka-1:9092", 2
             )
-        found.append((host, int(port)))
+        found.append((host, number))
     return tuple(found)
 
 

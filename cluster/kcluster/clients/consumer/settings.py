@@ -76,6 +76,11 @@ class ConsumerSettings(ClientSettings, frozen=True, kw_only=True):
         """Whether a position may be reset."""
         return self.auto_offset_reset != NO_RESET
 
+    @property
+    def acknowledges_each(self) -> bool:
+        """Whether a share consumer acknowledges each record by itself."""
+        return self.share_acknowledgement_mode == EXPLICIT
+
     def problems(self) -> list[str]:
         """The reasons why Kafka's consumer would refuse these settings, one line per problem."""
         problems = []

@@ -42,7 +42,7 @@ def milliseconds(text: str, wanted: str = "a time like 250ms, 5s or 2m") -> int:
     match = re.fullmatch(DURATION, text.strip())
     if match is None:
         raise ValueError(without_unit(text) or f"{show(text)} is not {wanted}")
-    number = round(milliseconds_of(match))
+    number = milliseconds_of(match)
     if number > MAX_MS:
         raise ValueError("more than a year")
-    return number
+    return round(number)

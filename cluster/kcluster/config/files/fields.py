@@ -24,6 +24,7 @@ from typing import Annotated, Any, Final, Protocol, TypeVar, get_args, get_origi
 from msgspec import NODEFAULT, Struct, structs
 
 from kcluster.config.files.durations import DURATION, MAX_MS, milliseconds_of, without_unit
+from kcluster.config.files.numbers import whole_number
 from kcluster.config.files.problems import join, nearest, show, unknown
 from kcluster.config.files.reading import TreeReader, is_null, kind
 from kcluster.config.files.tree import Items, Map, Node, Scalar
@@ -273,7 +274,8 @@ def _unquoted(word: str) -> int | bool | None:
     true."""
     if word in ("true", "false"):
         return word == "true"
-    return int(word) if word.removeprefix("-").isdecimal() else None
+    number = whole_number(word.removeprefix("-"))
+    return -number if number is not None and word.startswith("-") else number
 
 
 class OneOf(Struct, frozen=True):

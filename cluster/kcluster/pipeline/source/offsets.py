@@ -23,6 +23,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from kcluster.config.files.numbers import whole_number
 from kcluster.json_types import JsonObject
 from kcluster.pipeline.source.errors import OptionError
 from kcluster.pipeline.source.losses import NO_EPOCH
@@ -66,11 +67,12 @@ def parse_offsets(option: str, text: str, least: int = EARLIEST) -> dict[Key, in
         if not isinstance(partitions, dict):
             raise OptionError(f'{option}: {topic}: it must be {{"partition": number}}')
         for index, offset in partitions.items():
-            if not index.isdecimal():
+            number = whole_number(index)
+            if number is None:
                 raise OptionError(f"{option}: {topic}: {index!r} is not a partition")
             if type(offset) is not int or offset < least:
                 raise OptionError(f"{option}: {topic}-{index}: {offset!r} is not allowed")
-            offsets[topic, int(index)] = offset
+            offsets[topic, number] = offset
     return offsets
 
 

@@ -27,6 +27,7 @@ from kcluster.config.files.fields import (
     rate,
     size,
 )
+from kcluster.config.files.numbers import whole_number
 from kcluster.config.files.reading import TreeReader
 from kcluster.config.files.tree import Items, Map, Node, Scalar, from_yaml
 from kcluster.deaths import WAYS_TO_FAIL
@@ -180,7 +181,8 @@ def _plain(node: Node) -> object:
         return node.text
     if node.text in ("true", "false"):
         return node.text == "true"
-    return int(node.text) if node.text.isdecimal() else node.text
+    number = whole_number(node.text)
+    return node.text if number is None else number
 
 
 def format_value(field: str, value: object) -> str:

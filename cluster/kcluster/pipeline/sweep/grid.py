@@ -21,6 +21,7 @@ from typing import Any, Final
 from msgspec import Struct, structs
 
 from kcluster.config.files.fields import StoryText, Whole, fields_of, text
+from kcluster.config.files.numbers import whole_number
 from kcluster.config.files.problems import Problem, ProblemsError, join, show, unknown
 from kcluster.config.files.reading import TreeReader, is_null, kind
 from kcluster.config.files.source import FileKind
@@ -70,9 +71,10 @@ class Grid(Struct, frozen=True):
     def find(self, words: str) -> int:
         """The index of the cell with this number (from 1), or with these columns:
         `acks=1,brokers=3`.  ValueError if no cell matches, or several."""
-        if words.isdecimal():
-            if 1 <= int(words) <= len(self.cells):
-                return int(words) - 1
+        number = whole_number(words)
+        if number is not None:
+            if 1 <= number <= len(self.cells):
+                return number - 1
             raise ValueError(f"cell {words}: the cells are 1 to {len(self.cells)}")
         wanted = dict(
             part.strip().partition("=")[::2] for part in words.replace(" ", ",").split(",") if part
@@ -137,10 +139,12 @@ def with_seeds(grid: Grid, words: str) -> Grid:
     seeds: dict[int, None] = {}
     most = MAX_RUNS // len(grid.cells)
     for part in words.split(","):
-        first, dots, last = part.strip().partition("..")
-        if not first.isdecimal() or not (last.isdecimal() or not dots):
+        low, dots, high = part.strip().partition("..")
+        first = whole_number(low)
+        last = whole_number(high) if dots else first
+        if first is None or last is None:
             raise ValueError(f"{show(part)} is not a seed; write 100, or 1..50,77")
-        some = range(int(first), int(last or first) + 1)
+        some = range(first, last + 1)
         if not some:
             raise ValueError(f"{show(part)}: no seeds")
         if some[-1] > _SEED.high:

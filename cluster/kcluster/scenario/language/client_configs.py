@@ -12,6 +12,7 @@ from typing import Final, TypeVar, get_args, get_type_hints
 from msgspec import Struct, structs
 
 from kcluster.config.files.fields import Schema
+from kcluster.config.files.numbers import whole_number
 from kcluster.config.files.problems import join, show, unknown
 from kcluster.config.files.reading import TreeReader, kind
 from kcluster.config.files.tree import Map, Node, Scalar
@@ -136,7 +137,8 @@ def _value(node: Node, key: str, hint: object) -> object:
             raise ValueError(f"{show(text)}: it must be true or false")
         return _FLAGS[text]
     if int in types:
-        if not text.lstrip("-").isdecimal():
+        number = whole_number(text.removeprefix("-"))
+        if number is None:
             raise ValueError(f"{show(text)} is not a whole number")
-        return int(text)
+        return -number if text.startswith("-") else number
     return float(text) if float in types else text

@@ -13,6 +13,7 @@ from typing import Any, Final
 from msgspec import Struct, structs
 
 from kcluster.config.files.fields import fields_of, read_struct
+from kcluster.config.files.numbers import whole_number
 from kcluster.config.files.problems import (
     Place,
     Problem,
@@ -66,8 +67,8 @@ class Claims(Struct):
             topic = entries["create_topic"].value
             self.topics += filter(None, [_short_or(topic, "name")])
         if "add_broker" in entries:
-            broker = _short_or(entries["add_broker"].value, "id") or ""
-            self.brokers += [int(broker)] if broker.isdecimal() else []
+            broker = whole_number(_short_or(entries["add_broker"].value, "id") or "")
+            self.brokers += [] if broker is None else [broker]
 
 
 def _short_or(node: Node, key: str) -> str | None:

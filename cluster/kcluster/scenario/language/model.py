@@ -212,6 +212,12 @@ class ConsumerSpec(Struct, frozen=True):
         fraction(),
         "With share: the share of records that the application releases, evenly spread.",
     ] = 0.0
+    renew: Annotated[
+        float,
+        fraction(),
+        "With share and share.acknowledgement.mode: explicit: the share of records for which the"
+        " application takes longer than their lock lasts, so that it renews the lock (KIP-1222).",
+    ] = 0.0
     members: _Members = 1
     start_ms: _Start = 0
     stop_ms: _Stop = None

@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from kcluster.actions.admin import AddBroker, AddPartitions, CreateTopic
 from kcluster.actions.kinds import BROKERS
+from kcluster.clients.consumer.settings import ConsumerSettings
 from kcluster.config.files.fields import fields_of
 from kcluster.config.files.reading import TreeReader
 from kcluster.config.files.tree import Node, Scalar
@@ -140,6 +141,15 @@ def _problems(names: Names, value: Any) -> Iterator[str]:
         yield from filter(None, [names.partition_problem(*value)])
 
 
+def _share_problems(consumer: ConsumerSpec, settings: ConsumerSettings) -> Iterator[str]:
+    if consumer.share and not consumer.group:
+        yield "share needs group and topics"
+    if consumer.release and not consumer.share:
+        yield "release needs share: true"
+    if consumer.renew and not (consumer.share and settings.acknowledges_each):
+        yield "renew needs share: true, and config {share.acknowledgement.mode: explicit}"
+
+
 def _workload_problems(
     names: Names, topology: Topology, workload: WorkloadSpec
 ) -> Iterator[tuple[str, str]]:
@@ -166,10 +176,8 @@ def _workload_problems(
         plan = consumer_plan(consumer, settings, topology.profile)
         for problem in (*settings.problems(), *plan.problems(settings)):
             yield path, problem
-        if consumer.share and not consumer.group:
-            yield path, "share needs group and topics"
-        if consumer.release and not consumer.share:
-            yield path, "release needs share: true"
+        for problem in _share_problems(consumer, settings):
+            yield path, problem
     for processor in workload.processors:
         for key, name in (("topic", processor.topic), ("to", processor.to)):
             if problem := names.topic_problem(name):

@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from kcluster.config.files.durations import milliseconds
 from kcluster.config.files.fields import UNITS_SHOWN, Words, duration_text
+from kcluster.config.files.numbers import whole_number
 from kcluster.config.files.problems import show
 from kcluster.operations.conditions import compare, condition
 
@@ -73,10 +74,10 @@ def count(text: str) -> CountCheck:
 
 
 def _count_number(text: str) -> int:
-    digits = text.strip().replace(",", "").replace("_", "")
-    if not digits.isdecimal():
+    number = whole_number(text.strip().replace(",", "").replace("_", ""))
+    if number is None:
         raise ValueError(f"{show(text)} is no number; write 3, >= 1, some or none")
-    return int(digits)
+    return number
 
 
 def time_check(text: str) -> CountCheck:

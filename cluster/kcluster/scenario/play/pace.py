@@ -19,6 +19,7 @@ from msgspec.structs import replace
 
 from kcluster.actions.admin import SetConfig
 from kcluster.actions.base import Action
+from kcluster.config.files.numbers import whole_number
 from kcluster.config.topology.model import Topology
 from kcluster.scenario.language.client_configs import PACES, TENTH, WHOLE
 from kcluster.scenario.language.scenario import Scenario
@@ -90,10 +91,9 @@ class Pace(Struct, frozen=True):
     def _config(self, config: Mapping[str, str]) -> dict[str, str]:
         """The configs of a file, with longer times.  Times that are no number stay."""
         return {
-            name: str(int(text) * self.factor)
-            if name.endswith(".ms") and text.isdecimal()
-            else text
+            name: text if number is None else str(number * self.factor)
             for name, text in config.items()
+            for number in (whole_number(text) if name.endswith(".ms") else None,)
         }
 
     def set_on(self, stage: ScenarioStage) -> None:

@@ -223,7 +223,7 @@ def make_readers(spec: ConsumerSpec, profile: str, ledger: Ledger) -> list[Workl
     settings = consumer_settings(spec, profile)
     plan = consumer_plan(spec, settings, profile)
     return [
-        ShareConsumer(name, ledger, plan, settings, spec.release)
+        ShareConsumer(name, ledger, plan, settings, spec.release, spec.renew)
         for name in names_of_members(spec.name, spec.members)
     ]
 

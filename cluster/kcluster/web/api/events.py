@@ -14,6 +14,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from kcluster.config.files.durations import milliseconds
+from kcluster.config.files.numbers import whole_number
 from kcluster.config.files.problems import unknown
 from kcluster.events import KINDS
 from kcluster.events.render import note_line, note_values
@@ -111,8 +112,9 @@ def list_events(call: ApiCall) -> ApiAnswer:
 
 def sequence_of(cluster: Cluster, since: str) -> int:
     """The sequence of the last event that `since` leaves out: a number, a time back, or `now`."""
-    if since.isascii() and since.isdecimal():
-        return min(int(since), sys.maxsize)
+    number = whole_number(since)
+    if number is not None:
+        return min(number, sys.maxsize)
     if not since or since == NOW:
         return cluster.sequence_at(-1) if since else 0  # every event that is not in the future
     try:
@@ -123,8 +125,7 @@ def sequence_of(cluster: Cluster, since: str) -> int:
 
 def last_event_id(call: ApiCall) -> int | None:
     """The sequence of the last event that a reconnecting client has read."""
-    text = call.request.headers.get("Last-Event-ID", "")
-    return int(text) if text.isascii() and text.isdecimal() else None
+    return whole_number(call.request.headers.get("Last-Event-ID", ""))
 
 
 def read_kinds(text: str) -> tuple[str, ...]:
