@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from kcluster.events.topics import ConfigChanged
 from kcluster.scenario.language.scenario import Scenario
 from kcluster.scenario.play.phases import RunResult
@@ -68,6 +70,25 @@ def test_set_config__of_clients_who_have_another_quota_ends() -> None:
         {"request_percentage": None},
         {"producer_byte_rate": None},
     ]
+
+
+@pytest.mark.parametrize("of", ["topics: orders", "brokers: 2"])
+def test_set_config__that_overlaps_another_one_leaves_nothing(of: str) -> None:
+    key = "retention.ms" if of == "topics: orders" else "log.retention.ms"
+    one, two = (f"set_config: {{{of}, config: {{{key}: {value}}}}}" for value in (900, 800))
+    result = play(f"{{at: 1s, {one}, for: 2s}}\n  - {{at: 2s, {two}, for: 2s}}")
+    assert [configs[key] for _, configs in changes(result)] == ["900", "800", None]
+
+
+def test_set_config__that_overlaps_a_longer_one_restores_its_value() -> None:
+    one, two = (
+        f"set_config: {{clients: all, config: {{producer_byte_rate: {rate}}}}}"
+        for rate in (9_000, 8_000)
+    )
+    result = play(f"{{at: 1s, {one}, for: 3s}}\n  - {{at: 2s, {two}, for: 1s}}")
+    assert [configs["producer_byte_rate"] for _, configs in changes(result)] == [
+        "9000", "8000", "9000", None
+    ]  # fmt: skip
 
 
 def test_set_config__of_clients_takes_numbers_only() -> None:

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from kcluster.contract import Request
+from kcluster.contract import Reply, Request
 from kcluster.invariants.replies import Patience, Replies
+from kcluster.invariants.throttled import MutedConnections
 from kcluster.protocol import messages as m
 
 BROKER = 1
@@ -96,6 +97,15 @@ def test_replies__of_a_paused_broker_wait_until_it_runs_again() -> None:
     replies.on_resume(BROKER, 99_000)
     assert not overdue(replies, 100_000)
     assert overdue(replies, 100_001)
+
+
+def test_replies__on_a_muted_connection_are_owed_from_its_end() -> None:
+    replies, muted = Replies(), MutedConnections()
+    throttled = Reply(request(1), m.FetchResponse(throttle_time_ms=2_000))
+    assert muted.on_reply(throttled, 500) is None
+    replies.on_request(BROKER, request(3), muted.on_request(request(3), 600))
+    assert not overdue(replies, 3_500)
+    assert overdue(replies, 3_501)
 
 
 def test_replies__of_a_broker_that_dies_while_paused_are_not_owed() -> None:

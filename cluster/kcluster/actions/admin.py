@@ -230,7 +230,7 @@ class CancelReassignment(Action, frozen=True):
 @action("set_config", example="set_config: {topics: orders, config: {min.insync.replicas: 2}}")
 class SetConfig(Action, frozen=True):
     """Change configs of topics, groups or brokers, or quotas of clients, while they run.  Undone by
-    restoring the old values."""
+    restoring the old values; if other steps have set the same ones, the newest of theirs."""
 
     IS_FAULT = False
     config: Annotated[dict[str, str], ANY_CONFIG, "The new values by Kafka's names."]
@@ -261,20 +261,21 @@ class SetConfig(Action, frozen=True):
         if not resources and not self.clients:
             stage.refuse("set_config needs topics, groups, brokers or clients")
         known = stage.verbs.settled.image.configs
-        before = {
-            resource: {key: known.get(resource, {}).get(key) for key in self.config}
-            for resource in resources
+        ends = {
+            resource: stage.configs_set.begin(resource, self.config, known.get(resource, {}))
+            for resource in dict.fromkeys(resources)
         }
-        for kind, name in resources:
+        for kind, name in ends:
             on_end = refused(stage, f"set_config of {name}")
             stage.verbs.admin.set_configs(kind, name, self.config, on_end)
         undo_quotas = self._set_quotas(stage)
 
         def undo() -> None:
             undo_quotas()
-            for (kind, name), configs in before.items():
-                on_end = refused(stage, f"set_config of {name} back")
-                stage.verbs.admin.set_configs(kind, name, configs, on_end)
+            for (kind, name), end in ends.items():
+                if left := end():
+                    on_end = refused(stage, f"set_config of {name} back")
+                    stage.verbs.admin.set_configs(kind, name, left, on_end)
 
         return undo
 
@@ -282,22 +283,25 @@ class SetConfig(Action, frozen=True):
         """Set the quotas of clients; returns what restores the old ones."""
         known = stage.verbs.settled.image.client_quotas
         names = [None if client == _EVERY_CLIENT else client for client in self.clients]
-        before = {name: {**known.get(((CLIENT_ID, name),), {})} for name in names}
-        wanted: dict[str, float | None] = {}
+        wanted: dict[str, float] = {}
         try:
             wanted.update((name, float(value)) for name, value in self.config.items() if names)
         except ValueError:
             stage.refuse(f"set_config: a quota is no number: {self.config}")
-            names, before = [], {}
-        for name in names:
+            names = []
+        ends = {
+            name: stage.quotas_set.begin(name, wanted, known.get(((CLIENT_ID, name),), {}))
+            for name in dict.fromkeys(names)
+        }
+        for name in ends:
             on_end = refused(stage, f"set_config of {name or _EVERY_CLIENT}")
             stage.verbs.admin.set_quotas(name, wanted, on_end)
 
         def restore() -> None:
-            for name, quotas in before.items():
-                on_end = refused(stage, f"set_config of {name or _EVERY_CLIENT} back")
-                old = {quota: quotas.get(quota) for quota in self.config}
-                stage.verbs.admin.set_quotas(name, old, on_end)
+            for name, end in ends.items():
+                if left := end():
+                    on_end = refused(stage, f"set_config of {name or _EVERY_CLIENT} back")
+                    stage.verbs.admin.set_quotas(name, left, on_end)
 
         return restore
 

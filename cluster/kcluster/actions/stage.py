@@ -12,6 +12,7 @@ from typing import Protocol
 
 from msgspec import Struct, field
 
+from kcluster.actions.overlays import Overlays
 from kcluster.deaths import DeathKind, ProcessState
 from kcluster.operations.conditions import Condition, ConditionFacts, no_workload
 from kcluster.operations.errors import ClusterError
@@ -102,6 +103,8 @@ class Stage:
         """The action that is performed by hand now; None in a scenario's run."""
         self.clients: dict[str, int] = {}
         """The ids of clients in the fabric, by the names that targets use."""
+        self.configs_set = Overlays[str]()
+        self.quotas_set = Overlays[float]()
         self._finder = Finder(plan, dispatcher, verbs, self.rng)
         self._finder.clients = self.clients
 

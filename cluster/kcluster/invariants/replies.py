@@ -52,8 +52,8 @@ class Patience(Frozen, frozen=True):
 
 
 _Owed = tuple[int, int, int]
-"""A reply that a broker owes: (broker, the arrival time of the request, the time until which the
-reply is owed: _OPEN if it still is)."""
+"""A reply that a broker owes: (broker, the time from which on it may serve the request, the time
+until which the reply is owed: _OPEN if it still is)."""
 
 
 class Replies:
@@ -68,9 +68,9 @@ class Replies:
         self._group_wait_ms = 0
         """The longest time that any group waits for its members."""
 
-    def on_request(self, broker: int, request: Request, now_ms: int) -> None:
-        """Record a request's arrival at a broker."""
-        self._owed[request] = (broker, now_ms, _OPEN)
+    def on_request(self, broker: int, request: Request, served_ms: int) -> None:
+        """Record a request's arrival at a broker, which may serve it from this time on."""
+        self._owed[request] = (broker, served_ms, _OPEN)
         if request.api_key == _JOIN_GROUP:
             body = request.body
             wait_ms = max(body.rebalance_timeout_ms, body.session_timeout_ms)

@@ -26,12 +26,15 @@ class MutedConnections:
         self._early: dict[Request, int] = {}
         """The requests that came before that, each with the time until which it has to wait."""
 
-    def on_request(self, request: Request, now_ms: int) -> None:
-        """Record a request that comes on a muted connection."""
+    def on_request(self, request: Request, now_ms: int) -> int:
+        """Record a request, which may come on a muted connection.  Returns the time from which on
+        it may be served."""
         until_ms = self._until_ms.get(request.connection_id, 0)
-        if until_ms > now_ms:
-            self._early[request] = until_ms
-            forget_oldest(self._early)
+        if until_ms <= now_ms:
+            return now_ms
+        self._early[request] = until_ms
+        forget_oldest(self._early)
+        return until_ms
 
     def on_reply(self, reply: Reply, now_ms: int) -> Muted | None:
         """What a broker's own answer breaks; None if nothing."""

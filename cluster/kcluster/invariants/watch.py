@@ -393,9 +393,9 @@ class Watch:
             self.invariants.check_peer_response(node_id, number, response, now_ms)
 
     def _on_request(self, node_id: int, request: Request, now_ms: int) -> None:
-        self.invariants.replies.on_request(node_id, request, now_ms)
+        served_ms = self._muted.on_request(request, now_ms)
+        self.invariants.replies.on_request(node_id, request, served_ms)
         self.invariants.promises.on_request(request, now_ms)
-        self._muted.on_request(request, now_ms)
         self._patterns.on_request(node_id, request, now_ms)
         if request.api_key == ApiKey.WRITE_TXN_MARKERS:
             for marker in request.body.markers:

@@ -431,7 +431,7 @@ MUTATIONS: Final = (
             "                        continue\n",
         ),
         on="share_renewals",
-        expects="acquired-twice",
+        expects="lock-lost acquired-twice",
     ),
     mutation(
         "one_delivery_too_many",

@@ -392,8 +392,8 @@ MUTATIONS: Final = (
             "        partitions=known.partitions | partitions,\n"
             "        start_ms=known.start_ms if known.start_ms != NO_TIME else now_ms,\n",
         ),
-        on="transactions late_answers",
-        expects="fenced-alone",
+        on="long_transactions",
+        expects="fenced-alone transaction-overdue",
     ),
     mutation(
         "markers_resumed_too_early",
