@@ -184,3 +184,42 @@ def test_group__whose_sessions_end_at_once(monkeypatch: pytest.MonkeyPatch) -> N
 
     monkeypatch.setattr(ClassicGroup, "_extend_session", extend)
     assert "removed-early" in names(run(BEATS))
+
+
+REFUSED_DELETION = """
+topology:
+  brokers: 3
+  topics: {orders: {partitions: 2, replication_factor: 3, config: {min.insync.replicas: 2}}}
+  config:
+    broker.session.timeout.ms: 2000
+    broker.heartbeat.interval.ms: 400
+    offsets.topic.num.partitions: 1
+    offsets.topic.replication.factor: 3
+    group.consumer.min.session.timeout.ms: 1000
+    group.consumer.session.timeout.ms: 2000
+    group.consumer.min.heartbeat.interval.ms: 300
+    group.consumer.heartbeat.interval.ms: 500
+workload:
+  producers: {topic: orders, name: shop, rate: 5/s, in_flight: 1}
+  consumers:
+    topics: orders
+    name: reader
+    group: epochs
+    group_protocol: consumer
+    commit: after_poll
+    stop: 2s
+    config: {auto.offset.reset: earliest}
+duration: 4s
+seed: 2
+steps:
+  - {at: 1500ms, move: {partition: __consumer_offsets-0, to: 2}}
+  - {at: 1800ms, kill: client reader, for: 5s}
+  - {at: 1840ms, delete_group: epochs}
+"""
+
+
+def test_session__of_a_member_whose_group_could_not_be_deleted() -> None:
+    """A commit gives it no more time, as in each group with epochs."""
+    result = run(REFUSED_DELETION)
+    assert ["NON_EMPTY_GROUP" in failure for failure in result.failures] == [True]
+    assert names(result) == set()

@@ -163,7 +163,8 @@ class Memberships:
         """The longest rebalance timeout of any classic member, by group."""
         self._members: dict[_MemberKey, _ToldMember] = {}
         self._with_epochs: dict[str, None] = {}
-        """The groups that had members with epochs, in which classic members have them, too."""
+        """The groups that had members with epochs, in which classic members have them, too; also
+        after a deletion, which may have been refused."""
         self._instances: dict[tuple[str, str], str] = {}
         """The static member that was told last that it has joined, by group and instance id."""
         self._returned: dict[tuple[str, str], str] = {}
@@ -206,8 +207,6 @@ class Memberships:
         self._instances = _without(self._instances, names)
         self._returned = _without(self._returned, names)
         self._placed = _without(self._placed, names)
-        for name in names:
-            self._with_epochs.pop(name, None)
         self.tenures.forget_groups(names)
 
     def on_pause(self) -> None:
