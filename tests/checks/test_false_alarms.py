@@ -337,6 +337,32 @@ duration: 3s
 steps:
   - {at: 900ms, isolate: old-1, for: 2s}
 """
+DELIVERED_AGAIN_BY_LATE_RESET = """
+# The last step of a reset takes 1.5 s. When it comes, a member has accepted all records; the state
+# begins anew with the state epoch that it has, and the next leader delivers all again.
+topology:
+  brokers: 2
+  topics: {orders: {assignment: [[1, 2]]}}
+  config:
+    group.share.min.record.lock.duration.ms: 1000
+    group.share.record.lock.duration.ms: 1500
+    group.share.min.session.timeout.ms: 1000
+    group.share.session.timeout.ms: 2000
+    group.share.min.heartbeat.interval.ms: 300
+    group.share.heartbeat.interval.ms: 500
+workload:
+  producers: {topic: orders, name: shop, rate: 30/s, in_flight: 1, stop: 3s}
+  consumers:
+    - {topics: orders, name: first, group: packing, share: true, stop: 2s}
+    - {topics: orders, name: second, group: packing, share: true, start: 4s}
+duration: 7s
+steps:
+  - {at: 2500ms, reset_offsets: {group: packing, topic: orders, to: earliest}}
+  - {at: 3s, node_rule: {api: InitializeShareGroupState, delay: 1500ms}, for: 2s}
+  - {at: 3500ms, reset_offsets: {group: packing, topic: orders, to: earliest}}
+  - {at: 6s, move: {partition: orders-0, to: 2}}
+checks: {verdict: invalid, anomalies: {delivered-after-ack: some}}
+"""
 COMMITTED_BACK_BY_DELETION = """
 # An offset is committed again. The commit waits for a replica that is cut off, and is acked when
 # the group has been deleted.
@@ -474,6 +500,49 @@ steps:
   - {at: 6s, isolate: 3, for: 1500ms}
   - {at: 8500ms, kill: 3, for: 5s}
 """
+DELETED_IN_A_BATCH = """
+# Records are deleted to the middle of a batch. A member gets the whole batch, and what it says of
+# the deleted records is not stored; so the next leader delivers them again.
+topology:
+  brokers: 3
+  topics: {orders: {partitions: 1, replication_factor: 3, config: {min.insync.replicas: 2}}}
+  config:
+    offsets.topic.num.partitions: 1
+    offsets.topic.replication.factor: 3
+    share.coordinator.state.topic.num.partitions: 1
+    share.coordinator.state.topic.replication.factor: 3
+    group.share.min.record.lock.duration.ms: 1000
+    group.share.record.lock.duration.ms: 1000
+    group.share.min.session.timeout.ms: 1000
+    group.share.session.timeout.ms: 3000
+    group.share.min.heartbeat.interval.ms: 300
+    group.share.heartbeat.interval.ms: 500
+workload:
+  producers: {topic: orders, name: shop, rate: 40/s, linger: 200ms, in_flight: 1}
+  consumers:
+    - topics: orders
+      name: packer
+      group: packing
+      share: true
+      release: 20%
+      members: 2
+      config: {fetch.max.wait.ms: 100, max.poll.records: 10}
+    - topics: orders
+      name: slow
+      group: packing
+      share: true
+      release: 20%
+      config: {fetch.max.wait.ms: 200, max.poll.records: 10, share.acknowledgement.mode: explicit}
+duration: 7s
+seed: 12684
+steps:
+  - {at: 1s, slow: {nodes: slow, latency: 40ms, jitter: 40ms}, for: 5s}
+  - {at: 1s, pause: client packer-1, for: 5s}
+  - {at: 2s, pause: client packer-2, for: 5s}
+  - {at: 4s, delete_records: {partition: orders-0, before: 149}}
+  - {at: 4500ms, move: {partition: orders-0, to: 3}}
+checks: {allowed_anomalies: passed-over}
+"""
 VALID = {
     "a compacted record is not torn from its transaction": TORN_ON_COMPACTED,
     "a copy of compacted batches lacks nothing": COMPACTED_COPY,
@@ -487,6 +556,7 @@ VALID = {
     "a member that joins again needs time": SHARE_MEMBER_UNASSIGNED,
     "a batch that was deleted may have been large": LARGE_BATCH_DELETED,
     "what a leader had deleted is not lost": DELETED_BY_A_LEADER,
+    "a deleted record may come with the rest of its batch": DELETED_IN_A_BATCH,
 }
 
 
@@ -544,6 +614,14 @@ def test_committed_offset_back__is_allowed_by_a_rule_that_delays_a_commit() -> N
     assert [str(one.allowed) for one in result.verdict.anomalies] == [
         "a commit delayed by a fault rule"
     ]
+
+
+def test_delivered_after_ack__is_allowed_by_a_reset_that_comes_late() -> None:
+    result = run_scenario(Scenario.parse(DELIVERED_AGAIN_BY_LATE_RESET), "virtual")
+    assert result.passed, "\n".join(result.verdict.lines())
+    assert {str(one.allowed) for one in result.verdict.anomalies} == {
+        "offsets reset by an administrator"
+    }
 
 
 def test_committed_offset_back__is_allowed_by_a_deletion_before_the_ack() -> None:

@@ -300,14 +300,12 @@ def archived_records(
 
 
 def share_state_begun_ms(recorder: Recorder, group: str, partition: Partition) -> Iterator[int]:
-    """The times at which the state of a share partition began anew, with another state epoch."""
-    state_epoch = None
+    """The times at which the state of a share partition began anew: it has no batches then, and no
+    leader.  Its state epoch is the group's, and perhaps the same as before."""
     for at_ms, record in _state_records(recorder, group, partition):
-        if isinstance(record, SnapshotRecord):
-            before = state_epoch
-            state_epoch = None if record.state is None else record.state.state_epoch
-            if state_epoch is not None and state_epoch != before:
-                yield at_ms
+        state = record.state if isinstance(record, SnapshotRecord) else None
+        if state is not None and not state.batches and state.leader_epoch == 0:
+            yield at_ms
 
 
 def _state_records(

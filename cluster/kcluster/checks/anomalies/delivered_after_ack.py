@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kcluster.checks.anomalies.base import RunHistory, anomaly
-from kcluster.checks.anomalies.delivery import DeliveryAnomaly, Leaderships
+from kcluster.checks.anomalies.delivery import DeletedRecords, DeliveryAnomaly, Leaderships
 from kcluster.checks.anomalies.facts import AcceptedBy, Finding
 from kcluster.clients.ledger import Partition, SharedRecord
 
@@ -24,7 +24,7 @@ class DeliveredAfterAck(DeliveryAnomaly):
 
     def find(self, run: RunHistory) -> Iterator[Finding]:
         accepted: dict[tuple[str, Partition, int], SharedRecord] = {}
-        leaders = Leaderships(run.ledger)
+        leaders, deleted = Leaderships(run.ledger), DeletedRecords(run)
         for delivery in run.ledger.deliveries:
             key = (delivery.group, delivery.partition, delivery.offset)
             before = accepted.get(key)
@@ -33,6 +33,7 @@ class DeliveredAfterAck(DeliveryAnomaly):
                 and before.is_acknowledged
                 and delivery.is_behind(before)
                 and leaders.at_least(delivery) >= leaders.at_most(before)
+                and not deleted.had(delivery)
             ):
                 accepted_by = AcceptedBy(delivery.group)
                 yield self.about(delivery, delivery.offset, accepted_by)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kcluster.checks.anomalies.base import RunHistory, anomaly
-from kcluster.checks.anomalies.delivery import DeliveryAnomaly, Leaderships
+from kcluster.checks.anomalies.delivery import DeletedRecords, DeliveryAnomaly, Leaderships
 from kcluster.checks.anomalies.facts import DeliveryCount, Finding
 from kcluster.clients.ledger import UNCHANGED_LIMITS, Partition, SharedRecord
 
@@ -26,7 +26,7 @@ class DeliveredTooOften(DeliveryAnomaly):
     def find(self, run: RunHistory) -> Iterator[Finding]:
         ledger = run.ledger
         released: dict[tuple[str, Partition, int], SharedRecord] = {}
-        leaders = Leaderships(ledger)
+        leaders, deleted = Leaderships(ledger), DeletedRecords(run)
         for delivery in ledger.deliveries:
             key = (delivery.group, delivery.partition, delivery.offset)
             before = released.get(key)
@@ -35,6 +35,7 @@ class DeliveredTooOften(DeliveryAnomaly):
                 and delivery.count <= before.count
                 and delivery.is_behind(before)
                 and leaders.at_least(delivery) >= leaders.at_most(before)
+                and not deleted.had(delivery)
             )
             if delivery.is_released and (before is None or before.count < delivery.count):
                 released[key] = delivery

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kcluster.checks.anomalies.base import Anomaly, Explanation, RunAnomaly
+from kcluster.checks.anomalies.base import Anomaly, Explanation, RunAnomaly, RunHistory
 from kcluster.checks.anomalies.facts import AcceptedBy, DeliveryCount
 from kcluster.checks.chain.links import link
 from kcluster.checks.stories.administered import changes_within
 from kcluster.checks.stories.reads import changes_between
 from kcluster.clients.ledger import Ledger, Partition, SharedRecord, ShareLeadership
+from kcluster.events.partitions import RecordsDeleted
 from kcluster.evidence.group_history import share_state_begun_ms
 from kcluster.evidence.lookups import Facts
 
@@ -64,6 +65,27 @@ class Leaderships:
         before = [one for one in own if one.at_ms <= until_ms]
         # A leader delivers nothing before it has loaded the state.
         return (before or own[:1])[-1].leader_epoch if own else -1
+
+
+class DeletedRecords:
+    """The records that DeleteRecords has removed.  Members still get those of a batch of which
+    something is left, and acknowledge them in vain."""
+
+    def __init__(self, run: RunHistory) -> None:
+        self._before: dict[Partition, list[tuple[int, int]]] = {}
+        """(time, low watermark), by partition."""
+        for note in run.recorder.notes if run.recorder is not None else ():
+            if isinstance(note.event, RecordsDeleted):
+                partition = (note.event.topic, note.event.partition)
+                watermark = note.event.low_watermark
+                self._before.setdefault(partition, []).append((note.at_ms, watermark))
+
+    def had(self, delivery: SharedRecord) -> bool:
+        """Whether the record was deleted before it was delivered."""
+        return any(
+            at_ms <= delivery.at_ms and delivery.offset < watermark
+            for at_ms, watermark in self._before.get(delivery.partition, ())
+        )
 
 
 class DeliveryAnomaly(RunAnomaly):
