@@ -8,17 +8,14 @@ Without `sasl.mechanism` and a login module the proxy does not log in, and clien
 
 from __future__ import annotations
 
-import ssl
 from pathlib import Path
 from typing import Final
 
 from kcluster.cli.errors import CommandError
 from kcluster.config.files.problems import nearest
 from kcluster.config.kafka.jaas import MODULES, parse_jaas
-from kcluster.config.kafka.tls import TLS_DEFAULTS, TlsTexts
-from kcluster.drivers.tls.contexts import load_credentials
-from kcluster.drivers.tls.credentials import certificates_pem
-from kcluster.drivers.tls.listener_stores import TlsConfigError, open_stores
+from kcluster.config.kafka.tls import NAME_CHECK, TLS_DEFAULTS
+from kcluster.drivers.tls.optional import needs_extra
 from kcluster.importing.properties import pairs
 from kcluster.importing.tool_output import ToolText
 from kcluster.principals import SecurityProtocol
@@ -29,7 +26,6 @@ from kcluster.security.sasl.mechanisms import OAUTHBEARER
 PROTOCOL: Final = "security.protocol"
 MECHANISM: Final = "sasl.mechanism"
 JAAS: Final = "sasl.jaas.config"
-NAME_CHECK: Final = "ssl.endpoint.identification.algorithm"
 _KNOWN: Final = (PROTOCOL, MECHANISM, JAAS, NAME_CHECK, *TLS_DEFAULTS)
 _SECURITY: Final = ("security.", "sasl.", "ssl.")
 _SUBJECT: Final = "unsecuredLoginStringClaim_sub"
@@ -68,7 +64,14 @@ def _security(
         return None
     protocol = SecurityProtocol[name]
     login = _login(file, places, values, protocol)
-    context = _context(file, places, values, protocol) if protocol.has_tls else None
+    context = None
+    if protocol.has_tls:
+        try:
+            from kcluster.cli.work.command_tls import context_of
+        except ModuleNotFoundError as error:
+            file.wrong(places[PROTOCOL], 1, needs_extra(error))
+            return None
+        context = context_of(file, places, values, protocol)
     return UpstreamSecurity(context, login)
 
 
@@ -98,22 +101,3 @@ def _login(
         file.wrong(places[JAAS], 1, f"{JAAS} has no {lacks}")
         return None
     return ClientAccess(protocol=protocol, mechanism=mechanism, user=user, password=password)
-
-
-def _context(
-    file: ToolText, places: dict[str, int], values: dict[str, str], protocol: SecurityProtocol
-) -> ssl.SSLContext | None:
-    try:
-        stores = open_stores(TlsTexts("", protocol, values, {}))
-    except TlsConfigError as error:
-        file.wrong(places.get(error.name, 1), 1, str(error))
-        return None
-    context = ssl.create_default_context(ssl.Purpose.SERVER_AUTH)
-    if stores.trusted is not None:
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        context.load_verify_locations(cadata=certificates_pem(stores.trusted).decode())
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
-    context.check_hostname = bool(values.get(NAME_CHECK, "https").strip())
-    if stores.credentials is not None:
-        load_credentials(context, stores.credentials)
-    return context

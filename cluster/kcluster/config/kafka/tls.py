@@ -32,6 +32,8 @@ TLS_DEFAULTS: Final[dict[str, str | None]] = {
     "ssl.truststore.type": "JKS",
 }
 """The configs that have an effect on a listener with TLS, with their defaults."""
+NAME_CHECK: Final = "ssl.endpoint.identification.algorithm"
+"""The config by which a client compares the broker's name with its certificate."""
 OF_ALL_LISTENERS: Final = ("ssl.principal.mapping.rules",)
 """The configs that cannot be set for one listener."""
 

@@ -50,8 +50,13 @@ def _loaded(topology: Topology) -> type[ClusterTls]:
     try:
         from kcluster.drivers.tls import cluster_tls
     except ModuleNotFoundError as error:
-        if error.name is None or not error.name.startswith("cryptography"):
-            raise
-        text = f"TLS needs the extra {EXTRA}: {how_to_install(EXTRA)}"
-        raise TopologyError([topology.problem("listeners", text)]) from None
+        raise TopologyError([topology.problem("listeners", needs_extra(error))]) from None
     return cluster_tls.ClusterTls
+
+
+def needs_extra(error: ModuleNotFoundError) -> str:
+    """The message for an installation in which TLS could not be imported.  Any other missing module
+    is raised again."""
+    if error.name is None or not error.name.startswith("cryptography"):
+        raise error
+    return f"TLS needs the extra {EXTRA}: {how_to_install(EXTRA)}"
