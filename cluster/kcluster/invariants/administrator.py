@@ -1,7 +1,7 @@
-"""The requests by which the operator changes groups, as those of a client.
+"""The operator's requests that change groups, checked like the requests of a client.
 
-Owns: which of the runtime's requests the rules must know, each with its answer.  Never: judges one
-(offset_answers.py and memberships.py do), sends one (operations/asking.py does).
+Owns: which of the runtime's requests the rules must know, each with its answer.  Never: judges an
+answer (offset_answers.py and memberships.py do), sends a request (operations/asking.py does).
 Kafka: Admin.alterConsumerGroupOffsets, Admin.deleteConsumerGroups.
 """
 

@@ -1,16 +1,16 @@
-"""What a broker would answer: its metadata and its logs, as clients get them.
+"""A broker's answers about metadata and logs, compared with its own metadata and logs.
 
-Owns: questions that a broker is asked without a client, from time to time, and the answers that are
-due.  Never: changes a broker, sends anything.  Kafka: KafkaApis.handleTopicMetadataRequest,
+Owns: the requests that a broker's handlers get from time to time without a client, and the expected
+answers.  Never: changes a broker, sends anything.  Kafka: KafkaApis.handleTopicMetadataRequest,
 DescribeTopicPartitionsRequestHandler, UnifiedLog.fetchOffsetByTimestamp; KIP-98, KIP-734, KIP-966,
 KIP-1073.
 
     answer-differs    Metadata, DescribeCluster, DescribeTopicPartitions (page by page),
-                      ListOffsets or OffsetForLeaderEpoch gives something else than the broker's
-                      own metadata or log
+                      ListOffsets or OffsetForLeaderEpoch answers differently from the
+                      broker's own metadata or log
 
-These handlers change nothing, so no client has to ask.  What the broker's metadata ought to be is
-applied.py's.
+These handlers change nothing, so a check can call them at any time.  Whether the broker's metadata
+itself is right is for applied.py to check.
 """
 
 from __future__ import annotations
@@ -50,17 +50,17 @@ METADATA_VERSION: Final = 13
 LIST_OFFSETS_VERSION: Final = 11
 EPOCH_ENDS_VERSION: Final = 4
 MOST_PARTITIONS: Final = 500
-"""In a larger cluster no metadata is asked for, because each question would take long."""
+"""Metadata is not compared in a larger cluster, because each comparison would take long."""
 MOST_BATCHES: Final = 2_000
-"""In a longer log nothing is looked up."""
+"""A log with more batches is not compared."""
 PAGES: Final = 20
-"""The number of pages, about, in which all topics are described."""
+"""The approximate number of pages in which all topics are described."""
 
 Differing = Iterator[AnswerDiffers]
 
 
 def metadata_differences(broker: Broker) -> Differing:
-    """The first answer that does not fit a broker's own metadata."""
+    """The answers that differ from a broker's own metadata."""
     image = broker.image
     if sum(len(topic.partitions) for topic in image.topics.values()) <= MOST_PARTITIONS:
         listener = broker.view.endpoints[0].listener
@@ -75,7 +75,7 @@ def _due(registration: PartitionRegistration, leader: int) -> tuple[object, ...]
 
 
 def _reachable(image: MetadataImage, listener: str) -> dict[int, bool]:
-    """The brokers that clients of a listener can know, each with whether it is up."""
+    """The brokers that a listener's clients can know, each with whether it is unfenced."""
     return {
         id_: not one.fenced
         for id_, one in sorted(image.brokers.items())
@@ -159,7 +159,7 @@ def _compared(what: str, given: Sequence[object], due: Sequence[object]) -> Diff
 
 
 def log_differences(broker: Broker, replica: Replica, now_ms: int) -> Differing:
-    """The first answer of a leader about its log that does not fit it."""
+    """The answers of a leader about its log that differ from the log."""
     if sum(len(segment.batches) for segment in replica.log.segments) <= MOST_BATCHES:
         yield from _of_offsets(broker, replica, now_ms)
         yield from _of_epochs(broker, replica, now_ms)
@@ -173,7 +173,7 @@ def _of_offsets(broker: Broker, replica: Replica, now_ms: int) -> Differing:
         yield AnswerDiffers("the earliest offset", str(given.offset), str(start))
     stable = stable_end(log, watermark)
     given = _listed(broker, replica, LATEST, now_ms, READ_COMMITTED)
-    # Where transactions were cut off by the log's start, less may be stable.
+    # A transaction that began before the log's start may hold back the last stable offset.
     if given is not None and given.offset > stable:
         yield AnswerDiffers("the latest offset for read_committed", str(given.offset), str(stable))
     batches = log.batches_from(start)
@@ -195,7 +195,7 @@ def _of_offsets(broker: Broker, replica: Replica, now_ms: int) -> Differing:
 
 
 def _of_deleted(broker: Broker, replica: Replica, now_ms: int) -> Differing:
-    """A record before the log's start that a look-up by its time still finds."""
+    """A deleted record, before the log's start, that a look-up by timestamp still finds."""
     log = replica.log
     oldest = log.segments[0].batches[0].max_timestamp if log.segments[0].batches else -1
     given = _listed(broker, replica, oldest, now_ms) if oldest >= 0 else None
@@ -205,9 +205,9 @@ def _of_deleted(broker: Broker, replica: Replica, now_ms: int) -> Differing:
 
 
 def _of_epochs(broker: Broker, replica: Replica, now_ms: int) -> Differing:
-    """The first leader epoch in a leader's log for whose end OffsetForLeaderEpoch gives an offset
-    before its last batch, or after a batch of a later epoch.  Before KIP-279 a log may have records
-    of epochs that it does not know."""
+    """The first leader epoch for which OffsetForLeaderEpoch returns a wrong end: before the end of
+    the epoch's last batch, or after the beginning of the next batch.  Not checked for releases
+    before KIP-279, whose logs may have records of epochs that the epoch cache lacks."""
     log, era = replica.log, broker.view.era
     if era.truncates_to_high_watermark or era.compares_epochs_once:
         return
@@ -233,7 +233,8 @@ def _of_epochs(broker: Broker, replica: Replica, now_ms: int) -> Differing:
 
 
 def stable_end(log: Log, watermark: int) -> int:
-    """The offset below which a log has every transaction's end, by its batches."""
+    """The last stable offset, derived from a log's batches: every transaction below it has
+    ended."""
     ongoing: dict[int, int] = {}
     for batch in log.batches_from(log.log_start_offset):
         if batch.last_offset >= watermark:
@@ -252,7 +253,8 @@ def _compared_time(
     wanted: int,
     watermark: int,
 ) -> Differing:
-    """Compare the answer for a timestamp with the first batch that has one so late."""
+    """Compare the answer for a timestamp with the first batch that has a timestamp at or after
+    it."""
     text = f"timestamp {given.timestamp} at offset {given.offset}"
     if first.last_offset < watermark:
         is_in = first.base_offset <= given.offset <= first.last_offset
@@ -266,7 +268,8 @@ def _compared_time(
 def _listed(
     broker: Broker, replica: Replica, timestamp: int, now_ms: int, isolation_level: int = 0
 ) -> m.ListOffsetsResponse.ListOffsetsPartitionResponse | None:
-    """The answer to a consumer; None for an error: a new leader may not know the end yet."""
+    """A leader's answer to a consumer; None if it is an error, since a new leader may not know the
+    end of the log yet."""
     asked = m.ListOffsetsRequest.ListOffsetsPartition(
         partition_index=replica.partition, timestamp=timestamp
     )

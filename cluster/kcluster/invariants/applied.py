@@ -9,7 +9,7 @@ DynamicBrokerConfig.
     config-differs      a broker, a replica or the controller does not use the configs that its
                         metadata gives
 
-A node that is behind is not compared; it will be when it has caught up.
+A node that is behind the log is not compared until it has caught up.
 """
 
 from __future__ import annotations
@@ -60,7 +60,8 @@ MOST_PARTITIONS: Final = 2_000
 
 
 class ReplayedMetadata:
-    """The cluster that the records of a metadata log give.  `offset`: the last one replayed."""
+    """The cluster that the records of a metadata log give.  `offset`: of the last replayed
+    record."""
 
     def __init__(self) -> None:
         self.offset = -1
@@ -133,7 +134,7 @@ def _changed(
 
 
 def image_differences(image: MetadataImage, replayed: ReplayedMetadata) -> Iterator[Differing]:
-    """The first thing that an image at the end of the log has otherwise than the log gives it."""
+    """The first difference between an image at the end of the log and what the log gives."""
     if image.offset != replayed.offset or len(replayed.partitions) > MOST_PARTITIONS:
         return
     for what, found in _compared(image, replayed):
@@ -144,8 +145,7 @@ def image_differences(image: MetadataImage, replayed: ReplayedMetadata) -> Itera
 
 
 _OtherValue = tuple[object, object, object]
-"""(key, held, due) of an entry of a table that is not the one that the log gives; None for no
-value."""
+"""(key, held, due) of a table's entry that differs from the log; None for no entry."""
 
 
 def _first(held: Mapping[K, V], due: Mapping[K, V]) -> _OtherValue | None:
@@ -190,7 +190,7 @@ def _text(key: object) -> str:
 
 
 def _differs(what: str, held: object, due: object) -> HeldDiffers:
-    """Of two values of one type the first field that differs, else the values."""
+    """The first field in which two values of one type differ; if there is none, the values."""
     if isinstance(held, Struct) and type(held) is type(due):
         for field in held.__struct_fields__:
             own, other = getattr(held, field), getattr(due, field)
@@ -203,8 +203,7 @@ def _differs(what: str, held: object, due: object) -> HeldDiffers:
 
 
 def broker_differences(node: BrokerNodeView, replayed: ReplayedMetadata) -> Iterator[Differing]:
-    """The first config of a broker, or of one of its replicas, that is not the one that the log
-    gives."""
+    """The first config of a broker, or of one of its replicas, that differs from the log."""
     view = node.view
     if node.image.offset != replayed.offset or len(replayed.partitions) > MOST_PARTITIONS:
         return

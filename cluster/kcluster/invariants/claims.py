@@ -1,21 +1,21 @@
-"""What coordinators confirm of what producers, and leaders for them, claim about transactions.
+"""Claims about transactions, by producers or leaders for them, that coordinators must refuse.
 
-Owns: the newest producer of each transactional id that has begun anew, the requests that must be
+Owns: the newest producer that has begun anew with each transactional id, the requests that must be
 refused because of it, and the partitions that must not be verified.  Never: looks into a
 coordinator, replays its log (replayed.py does).  Kafka:
 TransactionCoordinator.{prepareInitProducerIdTransit, handleVerifyPartitionsInTransaction}; KIP-98,
 KIP-360, KIP-890.
 
-    zombie-served        a producer is served although another one has begun with its transactional
-                         id since, or itself has, and forgotten what it had
+    zombie-served        a producer is served in an old epoch although a producer with its
+                         transactional id, perhaps itself, has begun anew since
     verified-otherwise   a partition is verified that is not in the open transaction of a producer
                          with that epoch
 
-A producer begins anew when it asks for an id without naming the one that it had: from then on all
-older epochs are fenced, whatever they ask for.  One exception is Kafka's own: EndTxn of version 2
-is confirmed in the epoch before if the last transaction ended so, whoever has ended it.
+A producer begins anew when it asks for an id without naming its previous id: from then on all older
+epochs are fenced, whatever they ask for.  Kafka itself makes one exception: EndTxn of version 2 is
+confirmed in the previous epoch if the last transaction ended that way, whoever ended it.
 
-A coordinator that does not know yet of its successor may confirm anything.
+A coordinator that does not yet know of its successor may confirm anything.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ _Unknown = dict[tuple[str, TopicPartition], VerifiedOtherwise]
 
 
 class ProducerClaims:
-    """The claims of the producers of one cluster; `decisions`: by the committed records of all
-    coordinators."""
+    """The claims of the producers of one cluster; `decisions`: the transactions by the committed
+    records of all coordinators."""
 
     def __init__(self, decisions: Decisions) -> None:
         self._decisions = decisions
@@ -74,8 +74,8 @@ class ProducerClaims:
         forget_oldest(self._fenced)
 
     def on_decided(self, reply: Reply) -> Iterator[tuple[int, BrokenPromise]]:
-        """What an answer to a producer breaks, with its broker; called once it is decided, and
-        perhaps again when it is sent."""
+        """What an answer to a producer breaks, with its broker.  Called once the answer is decided,
+        and perhaps again when it is sent."""
         request = reply.request
         fenced = self._fenced.pop(request, None)
         if reply.body is None or error_in(request, reply.body) is not ErrorCode.NONE:
@@ -100,8 +100,8 @@ class ProducerClaims:
     def on_peer_response(
         self, node: int, number: int, response: PeerResponse
     ) -> Iterator[BrokenPromise]:
-        """What an answer breaks that has arrived at a leader.  `number`: the id that the request
-        had when it arrived."""
+        """What an answer breaks when it arrives at a leader.  `number`: the id that was recorded
+        when the request arrived."""
         unknown = self._unknown.pop((node, number), None)
         if unknown is None:
             return

@@ -1,16 +1,16 @@
-"""What compaction must leave in every log: the newest committed record of each key, and no older
-one in the part that was cleaned; and the last batch of each producer, if only an empty one.  Of a
-batch it drops records only, none that is younger than min.compaction.lag.ms; and each segment's
-largest timestamp and size are those of its batches.
+"""What compaction must leave in every log: the newest committed record of each key, no older record
+of that key in the cleaned part, and the last batch of each producer, even if it is then empty.  It
+may only drop records, none younger than min.compaction.lag.ms; and each segment's largest timestamp
+and size must be those of its batches.
 
-Owns: which records these are, which of them a log lacks, which it has kept too long, and what else
-was changed.  Never: cleans a log (partition/log/compaction.py does), looks how that is done.
-Kafka: no counterpart; the promise of cleanup.policy=compact.
+Owns: which records must stay and which must go, and what else compaction has changed.  Never:
+cleans a log (partition/log/compaction.py does), uses the code that does.  Kafka: no counterpart;
+the promise of cleanup.policy=compact.
 
 Records of aborted and of open transactions do not count: they make no older record of their key
-superfluous.  A tombstone may go when it is older than delete.retention.ms, from a time on that its
-batch keeps, and so may everything below the log start.  A replica that copies the log later knows
-of a producer what its batches say.
+superfluous.  A tombstone may go once it is older than delete.retention.ms; its batch stores that
+time.  Everything below the log start may go, too.  The last batch of a producer must stay because a
+replica that copies the log later knows a producer only by its batches.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ _KEPT: Final = (
 def problems(
     observed: ObservedPartition, log: Log, last: Mapping[int, Batch], now_ms: int, forgotten_ms: int
 ) -> Iterator[Problem]:
-    """What compaction has done to a log of a partition that it should not.  `last`, `forgotten_ms`:
-    see `sequence_removed`."""
+    """What compaction has done wrong in a log of a partition.  `last`, `forgotten_ms`: see
+    `sequence_removed`."""
     kept = older_kept(log)
     if kept is not None:
         yield "older-kept", kept
@@ -139,8 +139,8 @@ def cleaned_too_young(
 
 
 def end_removed(committed: Committed, log: Log, high_watermark: int) -> Iterator[Problem]:
-    """The batch that ended at the high watermark, if it is not in a log that was cleaned so far.
-    Without it nobody who reads from there on comes to the high watermark.  Kafka:
+    """The batch that ended at the high watermark, if it is missing from a log that was cleaned up
+    to there.  Without it no consumer that reads on reaches the high watermark.  Kafka:
     Cleaner.cleanInto."""
     last = next(reversed(committed.batches.values()), None)
     if (
@@ -154,8 +154,8 @@ def end_removed(committed: Committed, log: Log, high_watermark: int) -> Iterator
 
 
 def last_of_producers(appends: Iterable[Append], committed: Committed) -> dict[int, Batch]:
-    """The last batch of each producer, by its id, where it is committed.  While it is not, or is
-    lost, compaction goes by one that no log may have any more."""
+    """The last batch of each producer, by its id, if it is committed.  If it is not, or was lost,
+    compaction may have gone by a batch that no log has any more."""
     last = {
         one.batch.producer_id: one.batch
         for one in appends
@@ -169,7 +169,7 @@ def last_of_producers(appends: Iterable[Append], committed: Committed) -> dict[i
 
 
 def sequence_removed(last: Mapping[int, Batch], log: Log, since_ms: int) -> SequenceRemoved | None:
-    """The first last batch of a producer that a log lacks, though its own table of producers has
+    """The first producer whose last batch a log lacks, although the log's own producer table has
     it; None if there is none.  `since_ms`: producers that were silent since then may be forgotten
     at any time."""
     table = log.producer_table
@@ -191,7 +191,7 @@ def sequence_removed(last: Mapping[int, Batch], log: Log, since_ms: int) -> Sequ
 
 
 def altered(committed: Committed, log: Log) -> BatchAltered | None:
-    """The first batch of a log that is not the committed one without some of its records."""
+    """The first batch of a log that is not its committed batch without some of the records."""
     try:
         for batch in log.batches_from(log.log_start_offset):
             wanted = committed.batches.get(batch.base_offset)
@@ -206,7 +206,7 @@ def altered(committed: Committed, log: Log) -> BatchAltered | None:
 
 
 def _difference(batch: Batch, wanted: Batch) -> str:
-    """What of a batch compaction has changed; "" if it has only dropped records."""
+    """What compaction has changed in a batch; "" if it has only dropped records."""
     for name in _KEPT:
         if getattr(batch, name) != getattr(wanted, name):
             return name.replace("_", " ").removeprefix("is ")
@@ -239,7 +239,8 @@ def horizon_moved(
 
 
 def newest_of_keys(committed: Committed, tombstones_from: int) -> list[int]:
-    """The offsets of the newest committed record of each key, but for older tombstones."""
+    """The offsets of the newest committed record of each key, except for tombstones before
+    `tombstones_from`."""
     newest: dict[bytes, tuple[int, bool]] = {}
     in_transaction: dict[int, list[Batch]] = {}
     for _, batch in sorted(committed.batches.items()):

@@ -1,6 +1,6 @@
-"""The replicas of a broker that a message may have moved.
+"""Selects the replicas of a broker that a message may have changed, so that only they are checked.
 
-Owns: the choice, for each kind of message.  Never: looks at a replica.  Kafka: no counterpart.
+Owns: the selection, by kind of message.  Never: reads a replica's state.  Kafka: no counterpart.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ _NONE: Final[tuple[Replica, ...]] = ()
 
 
 def named_by_peer(replicas: Replicas, body: Any) -> Sequence[Replica]:
-    """The replicas that another node's message may have moved: for a fetch, the replicas that it
-    names; none for a message without news; all for any other message."""
+    """The replicas that a message from another node may have changed.  For a Fetch request or
+    response: the replicas that it names; for a heartbeat response, or a metadata response without
+    records: none; for any other message: all."""
     kind = type(body)
     if kind is _FetchRequest:
         places = [
@@ -47,7 +48,7 @@ def named_by_peer(replicas: Replicas, body: Any) -> Sequence[Replica]:
 def written_by(
     replicas: Replicas, topics: Sequence[m.ProduceRequest.TopicProduceData]
 ) -> list[Replica]:
-    """The replicas that a Produce names, by topic id or name."""
+    """The replicas that a Produce request names, by topic id or by topic name."""
     return [
         replica
         for topic in topics
@@ -59,13 +60,13 @@ def written_by(
 def named_replica(
     replicas: Replicas, topic_id: bytes, topic: str, partition: int
 ) -> Replica | None:
-    """A broker's replica of a partition that a message names by its topic's id or name; None if it
-    has none."""
+    """A broker's replica of a partition, found by topic id, or else by topic name; None if the
+    broker has none."""
     replica = replicas.get(topic_id, partition)
     return replica_of(replicas, topic, partition) if replica is None else replica
 
 
 def replica_of(replicas: Replicas, topic: str, partition: int) -> Replica | None:
-    """A broker's replica of a partition, by the topic's name; None if it has none."""
+    """A broker's replica of a partition, found by topic name; None if the broker has none."""
     replica = replicas.find(topic, partition)
     return replica if isinstance(replica, Replica) else None

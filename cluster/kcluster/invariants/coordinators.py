@@ -41,15 +41,15 @@ Shard = TransactionShard | GroupShard | ShareStateShard
 
 
 class Coordinators:
-    """The coordinators of one cluster.  `decisions`: by the committed records of them all;
-    `partitions`: the observed partitions, a live value."""
+    """The coordinators of one cluster.  `decisions`: the transactions by the committed records of
+    them all; `partitions`: the observed partitions, a live value."""
 
     def __init__(self, partitions: Mapping[PartitionKey, ObservedPartition]) -> None:
         self.decisions = Decisions()
         self._partitions = partitions
         self.archived: dict[tuple[str, str, int], None] = {}
-        """(group, topic, partition) of which locks that ended have archived records: that takes
-        effect even if it cannot be stored."""
+        """The share partitions, as (group, topic, partition), in which locks that ended have
+        archived records: that takes effect even if it cannot be stored."""
         self.left_offsets = LeftOffsets()
         self._differing: dict[Observed, None] = {}
         """What was found already."""
@@ -65,8 +65,8 @@ class Coordinators:
     def differing(
         self, observed: ObservedPartition, replica: Replica, held: Shard, is_asked: bool
     ) -> Iterator[Problem]:
-        """What a coordinator holds otherwise than its log has it, each once, if it has applied all
-        that is committed and knows of it.  `is_asked`: see Invariants.check_coordinator."""
+        """The differences between what a coordinator holds and its log, each once, if it knows and
+        has applied everything that is committed.  `is_asked`: see Invariants.check_coordinator."""
         if isinstance(held, GroupShard):
             yield from self.left_offsets.look(observed, replica, held)
         replayed = observed.replayed
@@ -118,8 +118,8 @@ class Coordinators:
                 return
 
     def _otherwise_ended(self, body: m.EndTxnRequest) -> OtherwiseEnded | None:
-        """What a coordinator has decided in place of the end that it confirms; None if it is that
-        end, or not known."""
+        """What is broken if a coordinator confirms an end of a transaction that it has not decided;
+        None if it has, or the transaction is not known."""
         known = self.decisions.of_id(body.transactional_id)
         if known is None:
             return None
@@ -175,12 +175,12 @@ def unstable_offsets(
 
 
 def _has_record(log: Log, offset: int) -> bool:
-    """Whether a log has a record of no transaction at an offset."""
+    """Whether a log has a record at an offset, outside of any transaction."""
     batch = next(iter(log.batches_from(offset)), None)
     if batch is None or batch.base_offset > offset or batch.is_control or batch.is_transactional:
         return False
     if log.first_dirty_offset <= offset:
-        return True  # a batch that was not cleaned has them all
+        return True  # a batch that was not cleaned has all its records
     try:
         return any(record.offset == offset for record in read_records(batch))
     except InvalidRecords:

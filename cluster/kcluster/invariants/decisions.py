@@ -5,8 +5,8 @@ and replicas that it calls eligible.  Never: keeps state, looks at a log.  Kafka
 ReplicationControlManager.alterPartition (KIP-497, KIP-841, KIP-903), BrokerHeartbeatManager
 (KIP-631), PartitionReassignmentReplicas (KIP-455), the ELR (KIP-966).
 
-Each rule compares what the controller knew with what it made of it, so it sees a decision that has
-done no harm yet.
+Each rule compares what the controller knew with what it decided, so it finds a wrong decision
+before it does any harm.
 """
 
 from __future__ import annotations
@@ -71,8 +71,8 @@ def unfenced_behind(registration: BrokerRegistration, applied_offset: int) -> It
 
 
 def ended_early(new: PartitionRegistration, old: PartitionRegistration) -> Iterator[Problem]:
-    """A reassignment that has ended although an added replica is not in the ISR, or, where more
-    replicas go than come, any remaining one."""
+    """A reassignment that has ended although an added replica is not in the ISR; or, if it removes
+    more replicas than it adds, although a remaining replica is not."""
     is_one_change = new.partition_epoch == old.partition_epoch + 1
     if not is_one_change or is_reassigning(new) or (new.recovering and not old.recovering):
         return
@@ -104,16 +104,17 @@ def eligible_newcomers(new: PartitionRegistration, old: PartitionRegistration) -
 
 
 def outdated_last_known(new: PartitionRegistration) -> Iterator[Problem]:
-    """A last known leader beside a leader: it may lack what is committed since, and be elected when
-    nobody else is left.  Kafka: PartitionChangeBuilder.maybeUpdateLastKnownLeader."""
+    """A last known leader that is remembered although there is a leader: it may lack records that
+    were committed since, but be elected when no other replica is left.  Kafka:
+    PartitionChangeBuilder.maybeUpdateLastKnownLeader."""
     if new.leader != NO_LEADER and new.last_known_elr:
         yield "last-known-outdated", f.OutlivedElr(new.last_known_elr[0], (), new.leader)
 
 
 def needless_last_known(change: LeaderElected, old: PartitionRegistration) -> Iterator[Problem]:
     """The election of a last known leader, which may lose records, while an eligible replica may
-    come back.  A broker that has just restarted uncleanly is eligible no more, nor is one that is
-    no replica: it stays in the ELR until that changes, without its records."""
+    come back.  A broker that has just restarted uncleanly is no longer eligible; nor is a broker
+    that is no longer a replica but stays in the ELR, without its records, until the ELR changes."""
     if change.election is not ElectionKind.LAST_KNOWN_LEADER:
         return
     reason, restarted = change.reason, -1

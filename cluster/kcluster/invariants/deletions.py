@@ -1,8 +1,8 @@
-"""Records that are due to go, or gone: by retention, or because an administrator deleted them.
+"""Records that retention or an administrator deletes: too late, too early, or not for good.
 
-Owns: since when the oldest segment of each log is due, which deletions wait although their replicas
-have moved, and what was deleted too early, or is there again.  Never: deletes, answers anything.
-Kafka: UnifiedLog.deleteOldSegments, DelayedDeleteRecords; KIP-107.
+Owns: since when the oldest segment of each log is due, which DeleteRecords requests wait
+needlessly, and which records were deleted too early, or are back.  Never: deletes, answers
+anything.  Kafka: UnifiedLog.deleteOldSegments, DelayedDeleteRecords; KIP-107.
 
     retention-overdue     a log has kept its oldest segment for more than two checks of retention
                           after it was due by the topic's configs in force
@@ -14,9 +14,9 @@ Kafka: UnifiedLog.deleteOldSegments, DelayedDeleteRecords; KIP-107.
     deletion-undone       a leader's log begins before a deletion that was confirmed when its
                           replica was in sync
 
-Replicas on fenced brokers delete the records when they come back; nobody waits for them.  But a
-leader, as in Kafka, notices while it waits only that a replica has moved, not that a broker is
-fenced: so a broker counts as fenced if it was so before the request came.
+Replicas on fenced brokers delete the records when they come back; a leader does not wait for them.
+But a waiting leader, as in Kafka, notices only that a replica has moved, not that a broker was
+fenced: so a broker counts as fenced only if it was fenced before the request came.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class _WaitingDeletion(NamedTuple):
 
 
 class Deletions:
-    """The records of one run that are due to go."""
+    """The overdue deletions of one run."""
 
     def __init__(self) -> None:
         self._due: dict[Replica, tuple[int, int]] = {}
@@ -61,7 +61,7 @@ class Deletions:
     def look_at_retention(
         self, replicas: Iterable[Replica], check_interval_ms: int, now_ms: int
     ) -> Iterator[tuple[Replica, KeptSegment]]:
-        """Look at the logs of one broker that runs."""
+        """Yields the segments of a running broker that retention should have deleted."""
         for replica in replicas:
             segments = replica.log.segments
             if len(segments) < 2 or not _is_due(replica, segments, now_ms):
@@ -76,14 +76,15 @@ class Deletions:
                 yield replica, KeptSegment(base, known[1], now_ms)
 
     def forget(self, replicas: Iterable[Replica]) -> None:
-        """Forget what was due on a broker that does not run."""
+        """Discard the due times of the logs of a broker that is not running."""
         for replica in replicas:
             self._due.pop(replica, None)
 
     def look_at_requests(
         self, node: int, replicas: Iterable[Replica], brokers: Mapping[int, BrokerRegistration]
     ) -> Iterator[tuple[Replica, HeldDeletion]]:
-        """Look at the deletions that wait at one broker, which knows `brokers`."""
+        """Yields the DeleteRecords requests that wait needlessly at one broker, which knows
+        `brokers`."""
         fenced = {id_ for id_, known in brokers.items() if known.fenced}
         fenced_before = self._fenced.get(node, set())
         self._fenced[node] = fenced
@@ -127,7 +128,7 @@ def deleted_early(
     observed: ObservedPartition, leader: Replica, start_before: int, now_ms: int
 ) -> Iterator[tuple[str, DeletedEarly]]:
     """The newest batch that retention has deleted too early, from a log that began at
-    `start_before`.  A log that loses records otherwise, or is compacted, is not looked at."""
+    `start_before`.  A log that is compacted, or has lost records in another way, is not checked."""
     log, config = leader.log, leader.config
     if observed.unclean_epoch >= 0 or observed.lost or "delete" not in config.cleanup_policy:
         return
@@ -151,8 +152,8 @@ def deleted_early(
 def confirm(
     partitions: Iterable[ObservedPartition], topic: str, number: int, before: int
 ) -> Iterator[tuple[ObservedReplica, Undone]]:
-    """Record that the deletion of the records before an offset was confirmed.  Yields what its
-    newest leader has of them."""
+    """Record that the deletion of the records before an offset was confirmed.  Yields what is
+    broken if the newest leader still has some of them."""
     for observed in partitions:
         one = observed.registration
         if (observed.topic, observed.partition) != (topic, number) or observed.deleted_ms >= 0:
@@ -167,8 +168,9 @@ def confirm(
 
 
 def undone(observed: ObservedPartition, log: Log, leader: int) -> Iterator[Undone]:
-    """Records in the log of the newest leader whose deletion was confirmed while its replica was in
-    sync.  What an unclean election or a disk has lost may be older than that."""
+    """Records in the newest leader's log whose deletion was confirmed while its replica was in
+    sync.  Not checked once an unclean election or a disk has lost records: the log may then be
+    older than the deletion."""
     before, isr = observed.deleted
     start = log.log_start_offset
     if start < before and leader in isr and observed.unclean_epoch < 0 and not observed.lost:

@@ -1,4 +1,4 @@
-"""What was observed where an invariant is broken, as values.
+"""Observed facts that break an invariant, as values.
 
 Owns: these types.  Never: finds a violation (rules.py, invariants.py), words it (words.py).
 Kafka: no counterpart.
@@ -50,7 +50,7 @@ class Measure(StrEnum):
 
 
 class Fault(StrEnum):
-    """The reason why brokers should not be where they are."""
+    """The reason why brokers should not be in the ISR or the ELR."""
 
     NO_REPLICA = "are not among"
     IN_ELR = "are in the ELR, too; the ISR is"
@@ -82,7 +82,7 @@ class OutOfBounds(Observed, frozen=True):
 
 
 class Outdated(Observed, frozen=True):
-    """A quantity that was named, and its value at that time."""
+    """A quantity as it was named, and its actual value at that time."""
 
     what: Measure
     named: int
@@ -149,7 +149,7 @@ class RecordDiffers(Observed, frozen=True):
 
 
 class EpochDiffers(Observed, frozen=True):
-    """The leader epoch at an offset by a log's epoch cache, and the right one."""
+    """The leader epoch at an offset in a log's epoch cache, and in the log itself."""
 
     offset: int
     in_cache: int
@@ -164,15 +164,15 @@ class ProgressKept(Observed, frozen=True):
 
 
 class HeldBack(Observed, frozen=True):
-    """A broker may not shut down, although all active brokers know the metadata up to an offset,
-    by which it leads nothing."""
+    """A broker was not allowed to shut down, although it leads nothing as of a metadata offset that
+    all active brokers have applied."""
 
     metadata_offset: int
 
 
 class Silent(Observed, frozen=True):
     """A broker that is not fenced has sent the controller nothing since its last heartbeat, or
-    since the controller is active."""
+    since the controller became active."""
 
     since_ms: int
     until_ms: int
@@ -186,14 +186,14 @@ class LogLeft(Observed, frozen=True):
 
 
 class BatchAltered(Observed, frozen=True):
-    """A batch that compaction has rebuilt with something else than fewer records."""
+    """A batch in which compaction has changed something besides dropping records."""
 
     offset: int
     what: str
 
 
 class TimeDiffers(Observed, frozen=True):
-    """A segment's greatest timestamp, as it is held and as its records give it."""
+    """A segment's greatest timestamp as stored, and as its batches give it."""
 
     base_offset: int
     held: int
@@ -201,7 +201,7 @@ class TimeDiffers(Observed, frozen=True):
 
 
 class NewestRemoved(Observed, frozen=True):
-    """Records that are the newest of their keys, and are not in a compacted log; `offset`: of the
+    """Records that a compacted log lacks although each is the newest of its key; `offset`: of the
     first."""
 
     offset: int
@@ -217,7 +217,7 @@ class OlderKept(Observed, frozen=True):
 
 
 class SegmentDiffers(Observed, frozen=True):
-    """A property of a segment that is not the one of its batches."""
+    """A property of a segment that differs from what its batches give."""
 
     base_offset: int
     what: str
@@ -234,8 +234,8 @@ class CleanedTooYoung(Observed, frozen=True):
 
 
 class HeldDiffers(Observed, frozen=True):
-    """A field that a coordinator holds otherwise than its log has it; `field` "": all of it.  An
-    empty value: it is not there."""
+    """A field that a node holds differently from the log; `field` "": the whole entry.  An empty
+    value: it is missing."""
 
     what: str
     field: str
@@ -262,7 +262,8 @@ class LeftInSync(Observed, frozen=True):
 
 
 class KeptLaggard(Observed, frozen=True):
-    """A member of an ISR that lacked the records from `log_end` on for all this time."""
+    """A member that stayed in the ISR although it lacked the records from `log_end` on all the time
+    from `since_ms` to `until_ms`."""
 
     broker: int
     isr: Brokers
@@ -280,7 +281,7 @@ class Muted(Observed, frozen=True):
 
 
 class NotPreferred(Observed, frozen=True):
-    """A preferred leader that could lead for all this time, while `leader` did."""
+    """A preferred leader that could lead from `since_ms` to `until_ms`, while `leader` led."""
 
     preferred: int
     leader: int
@@ -300,16 +301,16 @@ class DeletedEarly(Observed, frozen=True):
 
 
 class DeletedAgain(Observed, frozen=True):
-    """A log that begins at `start_offset`, though the deletion of the records before another
-    offset was confirmed when its replica was live."""
+    """A log that begins at `start_offset`, although the deletion of all records before a later
+    offset was confirmed while its replica was in sync."""
 
     before: int
     start_offset: int
 
 
 class RegisteredEarly(Observed, frozen=True):
-    """A process that was registered at `at_ms`, though the process before it had sent a heartbeat
-    at `heartbeat_ms`, and a session lasts longer."""
+    """A broker's new process that was registered at `at_ms`, although the session of its previous
+    process, which sent its last heartbeat at `heartbeat_ms`, had not ended."""
 
     heartbeat_ms: int
     at_ms: int
@@ -325,7 +326,7 @@ class LeaderDenied(Observed, frozen=True):
 
 
 class EndCompacted(Observed, frozen=True):
-    """The batch that ended at the high watermark, which a cleaning of the log has removed."""
+    """The batch that ended at the high watermark, which compaction has removed."""
 
     offset: int
     high_watermark: int
@@ -340,7 +341,7 @@ class NotCleaned(Observed, frozen=True):
 
 
 class KeptSegment(Observed, frozen=True):
-    """The oldest segment of a log, which was due to be deleted for all this time."""
+    """The oldest segment of a log, which was due for deletion from `since_ms` to `until_ms`."""
 
     base_offset: int
     since_ms: int
@@ -348,7 +349,8 @@ class KeptSegment(Observed, frozen=True):
 
 
 class HeldDeletion(Observed, frozen=True):
-    """A deletion of the records before an offset, which all live replicas have deleted."""
+    """A DeleteRecords request that still waits although all live replicas have deleted the
+    records."""
 
     before: int
 

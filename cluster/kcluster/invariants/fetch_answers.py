@@ -64,7 +64,7 @@ def misfetched(asked: m.FetchRequest, answer: m.FetchResponse) -> Iterator[tuple
 def denials(
     answer: m.FetchResponse, replica_of: ReplicaOf
 ) -> Iterator[tuple[Replica, LeaderDenied]]:
-    """The partitions that the answer's broker leads, and denies to lead."""
+    """The partitions that a broker leads although its answer denies that."""
     for topic in answer.responses:
         for data in topic.partitions:
             if not data.error_code or data.error_code not in _DENIALS:

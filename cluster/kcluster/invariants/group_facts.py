@@ -1,5 +1,5 @@
-"""What was observed where an invariant of groups is broken, as values: classic groups, groups with
-epochs, streams groups, share groups.
+"""Observed facts that break an invariant of groups, as values: of classic groups, consumer groups,
+streams groups and share groups.
 
 Owns: these types.  Never: finds a violation (memberships.py, shares.py), words it (words.py).
 Kafka: no counterpart.
@@ -29,8 +29,8 @@ class AssignedTwice(Observed, frozen=True):
 
 
 class StaleCommit(Observed, frozen=True):
-    """A commit of a generation (or member epoch) was accepted after another member's commit of a
-    later one."""
+    """A commit was accepted although another member had already committed in a later generation (or
+    member epoch)."""
 
     member: str
     generation: int
@@ -39,8 +39,8 @@ class StaleCommit(Observed, frozen=True):
 
 
 class StaleRequest(Observed, frozen=True):
-    """A request of a member was served that is of an older generation or epoch; `newest`: the one
-    that had begun, -1 if the member had left."""
+    """A member's request was served although its generation or epoch is outdated.  `newest`: the
+    current generation or epoch; -1 if the member had left."""
 
     request: str
     member: str
@@ -50,7 +50,8 @@ class StaleRequest(Observed, frozen=True):
 
 
 class ToldUncommitted(Observed, frozen=True):
-    """A member was told more than its coordinator has `committed`; 0: nothing of the member."""
+    """A member was told a generation or epoch beyond the newest that its coordinator had
+    `committed`; 0: none was committed."""
 
     request: str
     member: str
@@ -71,7 +72,7 @@ class GivenAway(Observed, frozen=True):
 
 
 class Unmatched(Observed, frozen=True):
-    """A topic that matches a regular expression of a group, and that the group has not found."""
+    """A topic that matches a group's regular expression, but that the group does not know."""
 
     topic: str
     regex: str
@@ -79,7 +80,7 @@ class Unmatched(Observed, frozen=True):
 
 class CommitRefused(Observed, frozen=True):
     """A commit with an older `epoch` that was refused, though the member has had the partition
-    since `since`; `newest`: its present epoch."""
+    since epoch `since`; `newest`: its current epoch."""
 
     member: str
     epoch: int
@@ -89,8 +90,8 @@ class CommitRefused(Observed, frozen=True):
 
 
 class StateKept(Observed, frozen=True):
-    """A state of records that was not written since the share partition's state was
-    initialized."""
+    """A leader read the state of records that nothing had written since the share partition's state
+    was initialized."""
 
     first_offset: int
     last_offset: int
@@ -106,8 +107,8 @@ class HeldBy(Observed, frozen=True):
 
 
 class Locked(Observed, frozen=True):
-    """A record of a share group whose lock lasts until `until_ms`: its member lost the lock before
-    that; or it is locked for longer (`member` "")."""
+    """A record of a share group whose lock should end at `until_ms`.  Its member lost the lock
+    before that; or, if `member` is "", the record is still locked after that."""
 
     offset: int
     until_ms: int
@@ -116,7 +117,7 @@ class Locked(Observed, frozen=True):
 
 
 class StatePruned(Observed, frozen=True):
-    """The last snapshot of a share partition's state is not in the log any more."""
+    """The last snapshot of a share partition's state was deleted from the log."""
 
     group: str
     partition: int
@@ -133,35 +134,35 @@ class PassedUnsettled(Observed, frozen=True):
 
 
 class Idle(Observed, frozen=True):
-    """A member of a share group that has no partition, by the target of an epoch."""
+    """A member of a share group that has no partition in the target assignment of an epoch."""
 
     member: str
     epoch: int
 
 
 class NotAsked(Observed, frozen=True):
-    """A member got records from an offset on, of a partition that it does not fetch."""
+    """A member got records, from `offset` on, of a partition that it does not fetch."""
 
     member: str
     offset: int
 
 
 class SessionLost(Observed, frozen=True):
-    """A member's share session was unknown to its leader, though nobody had ended it."""
+    """A leader did not know a member's share session, although nothing had ended the session."""
 
     member: str
 
 
 class NotLoaded(Observed, frozen=True):
-    """Records of a share partition from an offset on were delivered by a leader that had lost the
-    partition before, and has not loaded its state since."""
+    """A leader delivered records of a share partition, from `offset` on, although it had lost the
+    partition and has not loaded the state since."""
 
     leader_epoch: int
     offset: int
 
 
 class PlaceLost(Observed, frozen=True):
-    """A member lost its place in its group, though nothing had happened to it."""
+    """A member lost its place in its group without a reason."""
 
     member: str
 
@@ -174,8 +175,8 @@ class Duty(StrEnum):
 
 
 class Overdue(Observed, frozen=True):
-    """A request of a member was served although the member `late`, maybe itself, had not done its
-    duty since `since_ms`."""
+    """A member's request was served although the member `late`, perhaps the same member, had not
+    done its `duty` since `since_ms`."""
 
     request: str
     member: str
@@ -194,8 +195,8 @@ class Rejoined(StrEnum):
 
 
 class NoRebalance(Observed, frozen=True):
-    """A member joined again in a way that makes a group rebalance, and was answered in the
-    generation that was there already."""
+    """A member joined again in a way that requires a rebalance, but was answered in the existing
+    generation."""
 
     member: str
     how: Rejoined
@@ -203,7 +204,7 @@ class NoRebalance(Observed, frozen=True):
 
 
 class UnstableRead(Observed, frozen=True):
-    """An offset that was given to a member although an open transaction may change it."""
+    """An offset that was returned to a member although an open transaction may change it."""
 
     group: str
     topic: str
@@ -212,7 +213,7 @@ class UnstableRead(Observed, frozen=True):
 
 
 class RemovedEarly(Observed, frozen=True):
-    """A member that its coordinator removed at `at_ms`, though it was not late before `due_ms`.
+    """A member that its coordinator removed at `at_ms`, before its timeout passed at `due_ms`.
     `reason`: the coordinator's."""
 
     member: str
@@ -222,7 +223,7 @@ class RemovedEarly(Observed, frozen=True):
 
 
 class OffsetGiven(Observed, frozen=True):
-    """An offset that was given to a group, which nobody has committed, or which was deleted."""
+    """An offset that was returned to a group although it was never committed, or was deleted."""
 
     group: str
     topic: str
@@ -234,7 +235,7 @@ class OffsetGiven(Observed, frozen=True):
 
 
 class OffsetLeft(Observed, frozen=True):
-    """An offset of a topic that is deleted."""
+    """An offset that was kept although its topic was deleted."""
 
     group: str
     topic: str

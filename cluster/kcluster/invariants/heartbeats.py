@@ -111,7 +111,7 @@ class BrokerHeartbeats:
         self, brokers: Mapping[int, BrokerRegistration], timeout_ms: int, now_ms: int
     ) -> Iterator[tuple[int, RegisteredEarly]]:
         """The brokers whose new process the controller has registered, in its last step, within the
-        session of the one before it."""
+        session of the previous process."""
         before, self._registered = self._registered, dict(brokers)
         for broker, new in brokers.items():
             old = before.get(broker, new)
@@ -126,7 +126,7 @@ class BrokerHeartbeats:
 
     def on_answer(self, broker: int, number: int, answer: PeerResponse) -> HeldBack | None:
         """What an answer to a heartbeat breaks when it arrives at its broker; None if nothing.
-        `number`: the id that the heartbeat had when it arrived."""
+        `number`: the id that was recorded when the heartbeat arrived."""
         due = self._due.get(broker)
         if due is None or due[0] != number:
             return None

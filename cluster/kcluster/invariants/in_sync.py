@@ -3,14 +3,15 @@
 Owns: what leaders have proposed, and since when each member of an ISR lacks the same records.
 Never: changes anything.  Kafka: Partition.maybeShrinkIsr, ReplicaState.isCaughtUp; KIP-227.
 
-    isr-hasty      a leader proposed an ISR without a follower whose last fetch, within
-                   replica.lag.time.max.ms, found it caught up, or its last fetch but one
+    isr-hasty      a leader proposed an ISR without a follower that, within replica.lag.time.max.ms,
+                   was caught up at its last fetch, or at its last fetch but one
     isr-laggard    a leader proposed nothing although a member of its ISR lacked the same records
                    for much longer than replica.lag.time.max.ms
 
 A fetch finds a follower caught up if it has all that its leader has then, even if an incremental
-fetch does not name the partition.  It was so at its last fetch but one if it now has all that its
-leader had then: a follower on a slow link never has all of a log that is written to.
+fetch does not name the partition.  It was caught up at its last fetch but one if it now has all
+that its leader had then: on a slow link, a follower never has all of a log that is being written
+to.
 """
 
 from __future__ import annotations
@@ -71,8 +72,8 @@ class InSyncRules:
     def on_proposal(
         self, replica: Replica, moves: Sequence[Move], last_fetches: Mapping[int, int], now_ms: int
     ) -> Iterator[LeftInSync]:
-        """Check the members of the ISR that a leader's new proposal lacks.  `moves`: those of the
-        partition before this step."""
+        """Check the members that a leader's new proposal removes from the ISR.  `moves`: the moves
+        of the partition before this step."""
         proposal = replica.proposal
         if proposal is None or self._proposals.get(replica) is proposal:
             return
@@ -123,7 +124,7 @@ class InSyncRules:
         self._lacking = {}
 
     def forget(self, replicas: Iterable[Replica]) -> None:
-        """Forget what replicas of a broker lack whose process does not run."""
+        """Discard what followers lack, for the replicas of a broker that is not running."""
         for replica in replicas:
             for broker in replica.followers:
                 self._lacking.pop((replica, broker), None)

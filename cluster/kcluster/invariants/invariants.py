@@ -137,7 +137,7 @@ class Invariants:
             self.violations.append(violation(name, now_ms, subject, fact, broker))
 
     def report_promise(self, now_ms: int, broken: BrokenPromise, broker: int) -> None:
-        """Report what a broker's answer, or what it keeps in memory, breaks."""
+        """Report a promise that a broker has broken, by an answer or by what it keeps in memory."""
         name, subject, fact = broken
         self.violations.append(Violation(name, now_ms, subject, fact, broker=broker))
 
@@ -261,7 +261,7 @@ class Invariants:
     def check_shared_read(
         self, now_ms: int, replica: Replica, answer: m.ShareFetchResponse.PartitionData
     ) -> None:
-        """Check what a member of a share group with read_committed gets."""
+        """Check the records that a member of a share group with read_committed gets."""
         old = self._replicas.get(replica)
         if old is not None:
             self._report(now_ms, old, aborted_reads(replica.log, answer))
@@ -269,8 +269,8 @@ class Invariants:
     def check_peer_response(
         self, node: int, number: int, response: PeerResponse, now_ms: int
     ) -> None:
-        """Check an answer that has arrived at a node, if it is a share coordinator's, or about
-        markers.  `number`: the id that the request had when it arrived."""
+        """Check an answer about share states or about markers when it arrives at a node.  `number`:
+        the id that was recorded when the request arrived."""
         if isinstance(response.body, STATE_ANSWERS):
             for broken in self.shares.on_peer_response(node, number, response):
                 self.report_promise(now_ms, broken, response.source)
@@ -279,7 +279,7 @@ class Invariants:
             self._report_early_markers(now_ms, response.source, early)
 
     def check_markers(self, broker: int, reply: Reply, now_ms: int) -> None:
-        """Check a broker's answer to an administrator who has sent markers."""
+        """Check a broker's answer to an administrator's WriteTxnMarkers request."""
         self._report_early_markers(now_ms, broker, self.markers.on_reply(reply))
 
     def _report_early_markers(self, now_ms: int, broker: int, early: Iterable[EarlyAnswer]) -> None:
@@ -287,7 +287,7 @@ class Invariants:
             self._report(now_ms, partition, [("marker-before-commit", fact)], broker)
 
     def _forget_groups(self) -> None:
-        """Forget what groups were told, because a disk has lost records."""
+        """Discard what groups were told: their coordinators' logs may have lost records."""
         self.promises.forget_groups()
         self.memberships.forget()
         self.offset_answers.forget()
@@ -299,8 +299,8 @@ class Invariants:
         self.promises.on_new_coordinator()
 
     def on_loss(self, broker: int, epoch: int) -> None:
-        """Record that a broker's disk is about to lose records that its processes have written, the
-        last of them with this broker epoch."""
+        """Record that a broker's disk is about to lose records.  `epoch`: the broker epoch of the
+        last process that has written to it."""
         self._forget_groups()
         for observed in self.partitions.values():
             observed.clean_offset()  # before the disk changes
@@ -318,15 +318,15 @@ class Invariants:
             self._report(now_ms, observed, [("watermark-stalled", stall)], stall.leader)
 
     def check_fenced(self) -> None:
-        """Report producers that were fenced without a rival; called at the end of the run."""
+        """Report producers that were fenced without a reason; called at the end of the run."""
         for at_ms, broker, transactional_id, fact in self.promises.fenced_alone():
             broken = ("fenced-alone", f"transaction {transactional_id}", fact)
             self.report_promise(at_ms, broken, broker)
 
     def check_compacted(self, now_ms: int) -> None:
-        """Report the newest records of keys and the last batches of producers that compaction has
-        removed from logs of in-sync replicas, older records that it has kept, and batches that it
-        has altered; called at the end of the run."""
+        """Report what compaction has done wrong in the logs of in-sync replicas: newest records of
+        keys or last batches of producers that it has removed, older records that it has kept, and
+        batches that it has altered; called at the end of the run."""
         forgotten_ms = now_ms - self.producer_expiration_ms
         for observed in self.partitions.values():
             registration = observed.registration
@@ -353,11 +353,11 @@ class Invariants:
                     self._report(now_ms, replica, compacted.differing_segments(replica.log))
 
     def report_broker(self, now_ms: int, broker: int, name: str, fact: Observed) -> None:
-        """Report what a broker, or the controller about it, has not done."""
+        """Report a violation by a broker, or by the controller about a broker."""
         self._report(now_ms, None, [(name, fact)], broker)
 
     def report_replica(self, now_ms: int, replica: Replica, name: str, fact: Observed) -> None:
-        """Report what a look at a replica has shown."""
+        """Report a violation that a look at a replica has found."""
         old = self._replicas.get(replica)
         if old is not None:
             self._report(now_ms, old, [(name, fact)])
@@ -608,7 +608,7 @@ class Invariants:
                 self._of_producers.append((old, batch))
 
     def _check_appended(self, now_ms: int) -> None:
-        """Check the batches of producers that were appended in this step, when all that was
+        """Check the producers' batches that were appended in this step, once everything that was
         committed in it is known."""
         appended, self._of_producers = self._of_producers, []
         self.appended.expiration_ms = self.producer_expiration_ms
@@ -622,8 +622,8 @@ class Invariants:
     # -------------------------------------------------------------------------- coordinators
 
     def check_coordinator(self, now_ms: int, replica: Replica, held: Shard, is_asked: bool) -> None:
-        """Compare what a coordinator holds with its log.  `is_asked`: a client has just asked it
-        for something; if not, it is compared after a commit only."""
+        """Compare what a coordinator holds with its log.  `is_asked`: whether this step handled a
+        client's request; if not, the two are compared only after a commit."""
         old = self._replicas.get(replica)
         if old is not None and self.coordinators.has_news(old.partition, held, is_asked):
             found = self.coordinators.differing(old.partition, replica, held, is_asked)
@@ -638,23 +638,23 @@ class Invariants:
     def check_unstable(
         self, now_ms: int, replica: Replica, body: m.OffsetFetchResponse, were: list[UnstableRead]
     ) -> None:
-        """Report the offsets that were unstable before a step and are after it, if the coordinator
-        that gave them knows of all that is committed."""
+        """Report the offsets that were unstable both before and after a step, if the coordinator
+        that returned them knows everything that is committed."""
         old = self._replicas.get(replica)
         if old is not None and knows_all(old.partition, replica):
             still = [fact for fact in unstable_offsets(old.partition, body) if fact in were]
             self._report(now_ms, old, (("unstable-offset", fact) for fact in still))
 
     def check_offsets(self, now_ms: int, replica: Replica, found: Iterable[OffsetGiven]) -> None:
-        """Report offsets that were given to groups, if the coordinator that gave them knows of all
-        that is committed."""
+        """Report wrong offsets that groups got, if the coordinator that returned them knows
+        everything that is committed."""
         old = self._replicas.get(replica)
         if old is not None and knows_all(old.partition, replica):
             self._report(now_ms, old, (("offset-unknown", fact) for fact in found))
 
     def check_told(self, now_ms: int, replica: Replica, broker: int, reply: Reply) -> None:
-        """Check an answer to a producer or a member, if its coordinator knows of all that is
-        committed: one that was paused may answer about an earlier transaction."""
+        """Check an answer to a producer or a member, if its coordinator knows everything that is
+        committed: after a pause it may answer about an earlier transaction."""
         old = self._replicas.get(replica)
         if old is None or not knows_all(old.partition, replica):
             return
@@ -681,20 +681,20 @@ class Invariants:
             self._report(now_ms, old, read_too_soon(old.partition, replica, answer))
 
     def check_share_start(self, now_ms: int, replica: Replica, start_offset: int) -> None:
-        """Check where a share partition begins that was loaded in this step."""
+        """Check the start offset of a share partition that was loaded in this step."""
         old = self._replicas.get(replica)
         if old is not None:
             self._report(now_ms, old, began_uncommitted(old.partition, start_offset))
 
     def check_listed(self, now_ms: int, replica: Replica, end_offset: int) -> None:
-        """Check the end of a partition that ListOffsets has given a consumer in this step."""
+        """Check the latest offset that ListOffsets has returned to a consumer in this step."""
         old = self._replicas.get(replica)
         if old is not None:
             self._report(now_ms, old, listed_too_low(old.partition, replica, end_offset))
 
 
 def _extend(observed: ObservedPartition, leader: Replica) -> None:
-    """Count all below a leader's high watermark as committed, and replay it at a coordinator."""
+    """Count all below a leader's high watermark as committed; replay it for a coordinator's log."""
     extend(observed.committed, leader)
     if observed.replayed is not None:
         observed.replayed.follow(leader.log, observed.committed.end)

@@ -1,8 +1,8 @@
 """What the processes of a cluster know by their metadata: names of topics, configs in force.
 
 Owns: these look-ups, at the process that counts for a rule.  Never: checks anything.  They are
-functions of the processes, and not of the watch: a method kept by what the watch owns would be a
-cycle, and a run's record would wait for the garbage collector.  Kafka: no counterpart.
+functions, not methods of the watch: an object of the watch that kept such a method would make a
+reference cycle, and a run's record would wait for the garbage collector.  Kafka: no counterpart.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def topic_name(processes: Mapping[int, Process], topic_id: bytes) -> str:
 
 
 def lock_ms(processes: Mapping[int, Process], broker: int, group: str) -> int | None:
-    """How long a broker's metadata say that the locks of a share group last."""
+    """The duration of a share group's locks by a broker's metadata; None if no process has run."""
     node = processes[broker].last_broker
     if node is None:
         return None
@@ -41,7 +41,7 @@ def max_deliveries(
     processes: Mapping[int, Process], reconfigured: Mapping[str, None], broker: int, group: str
 ) -> int | None:
     """How often a record of a share group may be delivered, by a broker's metadata; None if the
-    group is `reconfigured`, as a record may have been acquired before."""
+    group is `reconfigured`, since a record may have been acquired under an earlier limit."""
     node = processes[broker].last_broker
     if node is None or group in reconfigured:
         return None

@@ -1,12 +1,12 @@
-"""Offsets of deleted topics that their coordinator has kept.
+"""Offsets that a group coordinator has kept although their topic was deleted.
 
-Owns: what each group coordinator held of a topic when it learned that the topic is deleted, and the
-rule that this ends.  Never: changes anything, knows a group.  Kafka:
+Owns: the offsets that each group coordinator held for a topic when it learned of the topic's
+deletion, and the rule that it deletes them.  Never: changes anything, looks into a group.  Kafka:
 GroupCoordinatorService.onMetadataUpdate, OffsetMetadataManager.onPartitionsDeleted.
 
-A coordinator writes tombstones in the step in which it learns of the deletion, whether an offset is
-committed or in an open transaction.  It tries once: where the log takes no record, because too few
-replicas are in sync, the offsets stay.  Whoever becomes the coordinator later does nothing.
+A coordinator writes the tombstones in the step in which it learns of the deletion, both for
+committed offsets and for offsets in open transactions.  It tries only once: if too few replicas are
+in sync for its log to take records, the offsets stay.  A later coordinator does not try again.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from kcluster.partition.replica import Replica
 
 
 class _Seen(Struct):
-    """What was seen of a coordinator.  `absent`: the deleted topics that it knows no more; `left`:
-    the offsets that it must delete, each with the end of the log in which its tombstone is."""
+    """A coordinator at the last look.  `absent`: the topics whose deletion it has learned of;
+    `left`: the offsets that it must delete, each with the log end offset after its tombstone."""
 
     held: GroupShard
     absent: dict[bytes, None]
@@ -46,7 +46,8 @@ class LeftOffsets:
         self._deleted[topic_id] = None
 
     def has_news(self, key: PartitionKey, held: GroupShard) -> bool:
-        """Whether a coordinator is a new one, or topics were deleted."""
+        """Whether there may be something to check: the coordinator is new, or topics were
+        deleted."""
         if self._deleted:
             return True
         seen = self._seen.get(key)
@@ -55,8 +56,8 @@ class LeftOffsets:
     def look(
         self, observed: ObservedPartition, replica: Replica, held: GroupShard
     ) -> Iterator[Problem]:
-        """The offsets that a coordinator has kept; called after each step that may have moved its
-        log, or its metadata."""
+        """Yields the offsets that a coordinator should have deleted.  Called after each step that
+        may have changed its log or its metadata."""
         names = held.broker.image.topic_names
         absent = {one: None for one in self._deleted if one not in names}
         seen = self._seen.get(observed.key)
@@ -73,7 +74,8 @@ class LeftOffsets:
 
 
 def _could_write(observed: ObservedPartition, replica: Replica) -> bool:
-    """Whether enough replicas were in sync all the time since a coordinator was elected."""
+    """Whether enough replicas have been in sync for writes ever since the coordinator was
+    elected."""
     epoch = replica.leader_epoch
     mine = [one for _, one in observed.registrations if one.leader_epoch == epoch]
     return bool(mine) and all(len(one.isr) >= replica.min_isr for one in mine)
@@ -82,7 +84,7 @@ def _could_write(observed: ObservedPartition, replica: Replica) -> bool:
 def _of_topics(
     offsets: OffsetStore, topic_ids: frozenset[bytes] | set[bytes]
 ) -> Iterator[tuple[OffsetKey, CommittedOffset]]:
-    """The offsets of these topics, committed or in an open transaction."""
+    """The offsets of these topics, both committed and in open transactions."""
     for group_id, topics in offsets.by_group.items():
         for topic, partitions in topics.items():
             for partition, committed in partitions.items():
@@ -96,8 +98,8 @@ def _of_topics(
 
 
 def _kept(seen: _Seen, watermark: int) -> Iterator[Problem]:
-    """The offsets that are there still, though everything is committed up to their tombstones; each
-    is found once."""
+    """The offsets that are still there although their tombstones are committed; each is reported
+    once."""
     for key, (committed, end) in tuple(seen.left.items()):
         if end <= watermark and seen.held.offsets.get(*key) == committed:
             del seen.left[key]

@@ -37,7 +37,7 @@ class StepsAtOnce:
         self._last: dict[tuple[int, str, str], int] = {}
 
     def count(self, now_ms: int, node_id: int, event: Input) -> None:
-        """Count a node's step.  LivelockError if there are too many."""
+        """Count a node's step.  Raises LivelockError if there are too many."""
         if now_ms != self._now_ms:
             self._now_ms, self._steps = now_ms, 0
             self._last.clear()

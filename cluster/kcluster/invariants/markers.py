@@ -1,4 +1,4 @@
-"""A marker that was confirmed is committed, or the next transaction may begin without its effects.
+"""A marker must be committed before it is confirmed: the next transaction may begin right after.
 
 Owns: the requests for markers that brokers have not answered yet, and their answers that come too
 early.  Never: looks into a coordinator, judges a marker in a log (producers.py does).
@@ -9,7 +9,7 @@ that has committed and applied it (KAFKA-17507).
                             result was committed at or after the log end that the leader had when
                             the request came
 
-A leader appends a marker again when it is asked again, so each request has one of its own.
+A leader appends a marker again for a repeated request, so each request has its own marker.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ MARKER_ANSWER: Final = m.WriteTxnMarkersResponse
 
 
 class _AskedMarkers(NamedTuple):
-    """The markers that a leader was asked for in one request, by producer id.  `log_end`: that of
-    its log when the request came."""
+    """The markers that a leader was asked for in one request, by producer id.  `log_end`: the end
+    of its log when the request came."""
 
     partition: ObservedPartition
     log_end: int
@@ -67,13 +67,13 @@ class MarkerAnswers:
     def on_peer_response(
         self, node: int, number: int, response: PeerResponse
     ) -> Iterator[EarlyAnswer]:
-        """What was not committed of an answer that has arrived at a node.  `number`: the id that
-        the request had when it arrived."""
+        """The markers that an answer between nodes has confirmed too early.  `number`: the id that
+        was recorded when the request arrived."""
         asked = self._of_peers.pop((node, number), None)
         return iter(()) if asked is None else _early(asked, response.body)
 
     def on_reply(self, reply: Reply) -> Iterator[EarlyAnswer]:
-        """What was not committed of an answer to an administrator."""
+        """The markers that an answer to an administrator has confirmed too early."""
         asked = self._of_clients.pop(reply.request, None)
         return iter(()) if asked is None or reply.body is None else _early(asked, reply.body)
 
@@ -95,7 +95,8 @@ def _asked(body: m.WriteTxnMarkersRequest, leading: Leading) -> _Asked:
 
 
 def _early(asked: _Asked, body: m.WriteTxnMarkersResponse) -> Iterator[EarlyAnswer]:
-    """Each log is read once, whatever a request repeats."""
+    """The markers that an answer confirms without a commit.  Each log is read only once, however
+    often a request names it."""
     confirmed: dict[tuple[str, int], dict[int, None]] = {}
     for result in body.markers:
         for topic in result.topics:
@@ -105,13 +106,13 @@ def _early(asked: _Asked, body: m.WriteTxnMarkersResponse) -> Iterator[EarlyAnsw
                     confirmed.setdefault(place, {})[result.producer_id] = None
     for place, producers in confirmed.items():
         of_leader = asked.get(place)
-        # After an unclean election, what was committed may be so no more.
+        # After an unclean election, committed markers may be lost.
         if of_leader is None or of_leader.partition.unclean_epoch != NO_EPOCH:
             continue
         committed = _committed(of_leader)
         for producer_id in producers:
             wanted = of_leader.of_producers.get(producer_id, ())
-            # Of several markers for one place, the answer is about any.
+            # A request may repeat a producer; the answer is then about any of its markers.
             if wanted and not any(one in committed for one in wanted):
                 _, epoch, is_commit = wanted[0]
                 end = of_leader.partition.committed.end

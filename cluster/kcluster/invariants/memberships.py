@@ -1,26 +1,26 @@
-"""What coordinators have told members, and requests that they must refuse because of it.
+"""What coordinators have answered to group members, and the requests that they must then refuse.
 
-Owns: what was answered to members of groups so far, and each request that must be refused when it
-arrives.  Never: looks into a coordinator.  Kafka: GroupMetadataManager; KIP-345, KIP-848, KIP-1251,
+Owns: the latest answers to the members of each group, and which requests must be refused when they
+arrive.  Never: looks into a coordinator.  Kafka: GroupMetadataManager; KIP-345, KIP-848, KIP-1251,
 KAFKA-10284, KAFKA-12984.
 
-    stale-member   a member is served although it has left, or in an older generation or epoch than
-                   the coordinator has begun
-    stale-commit   a commit of an older generation is taken, or one of an older epoch for a
+    stale-member   a request is served although its member has left, or its generation or epoch is
+                   outdated
+    stale-commit   a commit of an older generation is accepted, or a commit of an older epoch for a
                    partition that another member was given
     commit-refused a commit of an older epoch is refused, although its member has kept the
                    partition since that epoch
-    lost-member    a member is unknown, or another one has its group.instance.id, although it has
-                   neither left nor been removed for a reason
-    late-member    a generation goes on although a member has not synced in the rebalance timeout,
-                   or a member is served that has not given up its partitions in it
+    lost-member    a member is unknown, or another member has its group.instance.id, although it
+                   has neither left nor been removed for a reason
+    late-member    a request is served after the rebalance timeout although a member of the
+                   generation has not synced, or its own member has not given up its partitions
 
-Requests come late when clients have given up their connections.  An answer counts from the moment
-at which it is decided, also if its client never gets it.
+A request may arrive late, after its client has given up the connection.  An answer counts as soon
+as it is decided, even if its client never gets it.
 
-A classic coordinator stores a generation only with its assignment, so what it told its members
-holds until its leadership ends.  Groups with epochs answer after the write is committed.  A
-coordinator that does not know yet of its successor may answer anything.
+A classic coordinator stores a generation only together with its assignment, so its answers bind it
+only until its leadership ends.  Members of groups with epochs are answered after the write is
+committed.  A coordinator that does not yet know of its successor may answer anything.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode
 
 SLACK_MS: Final = 500
-"""The time that a member may stay beyond its rebalance timeout in virtual time, for a write that
-is tried again."""
+"""How long a member may stay beyond its rebalance timeout in virtual time: a write may be
+retried."""
 LIVE_SLACK_MS: Final = 30_000
-"""The same for a live cluster: a busy machine serves a request before a timer that is as late."""
+"""The same for a live cluster, where a busy machine may serve a request before an overdue timer."""
 _DELETE_GROUPS: Final = int(ApiKey.DELETE_GROUPS)
 _JOIN: Final = int(ApiKey.JOIN_GROUP)
 _SYNC: Final = int(ApiKey.SYNC_GROUP)
@@ -66,7 +66,7 @@ _SHARE: Final = int(ApiKey.SHARE_GROUP_HEARTBEAT)
 _OF_EPOCHS: Final = (_CONSUMER, _STREAMS, _SHARE)
 _OF_GROUPS: Final = frozenset((_JOIN, _SYNC, _LEAVE, _HEARTBEAT, *_COMMITS, _FETCH, *_OF_EPOCHS))
 _WITHOUT_TIME: Final = (_FETCH, _LEAVE)
-"""The requests that give a member no more time."""
+"""The requests that restart none of a member's timeouts."""
 _FETCH_WITH_EPOCHS: Final = 9
 """OffsetFetch from this version on names the member and its epoch."""
 _OF_FAILOVERS: Final = (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
@@ -88,15 +88,14 @@ V = TypeVar("V")
 
 
 def _without(kept: dict[K, V], groups: Collection[str]) -> dict[K, V]:
-    """What is kept by group and something else, without these groups."""
+    """The entries whose key does not begin with any of these groups."""
     return {key: value for key, value in kept.items() if key[0] not in groups}
 
 
 class _Arrival(Struct):
-    """A request at a broker that coordinates its group in this leader epoch.  `broken`: what is
-    broken if it is served; `given_away`: the same of single partitions of a commit; `kept`: what is
-    broken if they are refused; `rejoin`: the generation in which a JoinGroup must not be
-    answered."""
+    """A request that arrived at the coordinator of its group in this leader epoch.  `broken`: what
+    is broken if it is served; `given_away`, `kept`: what is broken if a partition of a commit is
+    accepted, or refused; `rejoin`: the generation in which a JoinGroup must not be answered."""
 
     broker: int
     leader_epoch: int
@@ -108,9 +107,9 @@ class _Arrival(Struct):
 
 
 class _Generation(Struct):
-    """The newest generation that a classic coordinator has begun in this leader epoch.  `unsynced`:
-    its members without a SyncGroup since; `joined`: all that it began with; `served`, `left`: the
-    members that were served last, and that have left."""
+    """The newest generation that a classic coordinator has begun in this leader epoch.  `joined`:
+    its dynamic members at the beginning; `unsynced`: of these, the members that have not synced;
+    `served`, `left`: the members that were served, and that have left, in this leader epoch."""
 
     leader_epoch: int
     number: int
@@ -122,10 +121,10 @@ class _Generation(Struct):
 
 
 class _ToldMember(Struct):
-    """A member of a group with epochs, as it was told last.  `previous`: the epoch before; -1 if it
-    has just joined.  `kept_since`: the epoch since which it has each partition.  `lost`: the
-    partitions that it must give up, since `since_ms` at the latest by the clock of `leader`
-    (broker, leader epoch)."""
+    """A member of a group with epochs, by its latest answer.  `previous`: its epoch before; -1 if
+    it has just joined.  `kept_since`: the epoch since which it has each partition.  `lost`: the
+    partitions that it must give up; the coordinator `leader` (broker, leader epoch) has waited for
+    that since `since_ms` at the latest."""
 
     epoch: int
     previous: int = -1
@@ -139,8 +138,8 @@ class _ToldMember(Struct):
     leader: tuple[int, int] = (-1, -1)
 
     def must_give_up(self, assigned: _Assigned, owned: _Assigned | None) -> bool:
-        """Whether there are more partitions to give up with a new assignment in the same epoch:
-        those that are in it no more, unless the member has said that it has given them up."""
+        """Record the partitions that a new assignment takes away within the same epoch, unless the
+        member has reported that it no longer owns them.  Returns whether there are any."""
         lost = self.assigned - assigned
         if not lost or not (owned is None or owned & lost):
             return False
@@ -149,7 +148,7 @@ class _ToldMember(Struct):
 
 
 class Memberships:
-    """What the coordinators of one cluster have told members.  `slack_ms`: the time that a member
+    """What the coordinators of one cluster have answered to members.  `slack_ms`: how long a member
     may stay beyond its rebalance timeout."""
 
     def __init__(self) -> None:
@@ -163,21 +162,21 @@ class Memberships:
         """The longest rebalance timeout of any classic member, by group."""
         self._members: dict[_MemberKey, _ToldMember] = {}
         self._with_epochs: dict[str, None] = {}
-        """The groups that had members with epochs, in which classic members have them, too; also
-        after a deletion, which may have been refused."""
+        """The groups that had members with epochs: in these groups, classic members have epochs,
+        too.  A group stays here after its deletion, which may have been refused."""
         self._instances: dict[tuple[str, str], str] = {}
-        """The static member that was told last that it has joined, by group and instance id."""
+        """The member id of the static member that joined last, by group and instance id."""
         self._returned: dict[tuple[str, str], str] = {}
-        """The same of classic groups, until somebody else asks for the instance id."""
+        """The same for classic groups, until another member asks for the instance id."""
         self._placed: dict[tuple[str, str], str] = {}
-        """Of these, the members that have synced since: each coordinator knows them by their
-        log."""
+        """The members in `_returned` that have synced since: every later coordinator knows them
+        from its log."""
         self.tenures = Tenures()
         self._rejoins = Rejoins()
         self.removals = Removals()
 
     def forget(self) -> None:
-        """Forget what members were told, because a disk has lost records."""
+        """Discard what members were answered: the coordinators' logs may have lost records."""
         self._leader_epochs = {}
         self._generations = {}
         self._members = {}
@@ -199,8 +198,8 @@ class Memberships:
             self.on_removed(event.group, event.member)
 
     def _forget_groups(self, groups: Iterable[str]) -> None:
-        """Forget what members of groups that are deleted were told: their epochs begin anew.  That
-        a deletion is asked for suffices: its answer may be lost."""
+        """Discard what is known of groups that are deleted: their epochs begin again.  A request
+        for the deletion is enough, since its answer may be lost."""
         names = set(groups)
         self._generations = _without(self._generations, names)
         self._members = _without(self._members, names)
@@ -210,15 +209,16 @@ class Memberships:
         self.tenures.forget_groups(names)
 
     def on_pause(self) -> None:
-        """Forget what members still have to do: a paused broker does not see that time ends."""
+        """Discard what members still have to do in time: a paused broker does not notice
+        timeouts."""
         for generation in self._generations.values():
             generation.unsynced = {}
         for member in self._members.values():
             member.lost = _NONE_ASSIGNED
 
     def on_removed(self, group: str, member_id: str) -> None:
-        """Record that a coordinator has removed a member, for a reason that it has noted.  Answers
-        to its earlier requests may still wait for their commit."""
+        """Record that a member has left, or was removed for a reason.  Nothing is expected of its
+        earlier requests, whose answers may still wait for a commit."""
         known = self._members.get((group, member_id))
         if known is not None and not known.has_left:
             del self._members[group, member_id]
@@ -265,8 +265,8 @@ class Memberships:
                 self.on_removed(group, member.member_id)
 
     def on_decided(self, reply: Reply, now_ms: int) -> Iterator[tuple[int, BrokenPromise]]:
-        """What an answer breaks, with its broker; called once it is decided, and perhaps again when
-        it is sent."""
+        """What an answer breaks, with its broker.  Called once the answer is decided, and perhaps
+        again when it is sent."""
         request, body = reply.request, reply.body
         if request.api_key == _DELETE_GROUPS and body is not None:
             self._forget_groups(one.group_id for one in body.results if not one.error_code)
@@ -307,7 +307,8 @@ class Memberships:
             yield arrival.broker, broken
 
     def _refused(self, request: Request, error: int, arrival: _Arrival) -> BrokenPromise | None:
-        """Expect nothing more of a member that was refused: it may have to join again."""
+        """Expect nothing more of a refused member: it may have to join again.  Returns what is
+        broken if the member has lost its place without a reason."""
         group, member_id = request.body.group_id, getattr(request.body, "member_id", "")
         generation, known = (
             self._generation_of(group, arrival),
@@ -329,7 +330,8 @@ class Memberships:
     # -------------------------------------------------------------------- classic groups
 
     def _generation_of(self, group: str, arrival: _Arrival) -> _Generation | None:
-        """The generation that this coordinator has begun in its present leadership."""
+        """The newest generation that this coordinator has begun in the request's leader epoch; None
+        for a group with epochs."""
         known = self._generations.get((group, arrival.broker))
         is_its = known is not None and known.leader_epoch == arrival.leader_epoch
         return known if is_its and group not in self._with_epochs else None
@@ -349,8 +351,8 @@ class Memberships:
             known.unsynced.pop(body.member_id, None)
 
     def _join_arrives(self, body: m.JoinGroupRequest, arrival: _Arrival) -> None:
-        """Expect nothing for a static member from the moment at which another one asks for its
-        place, whatever comes of it."""
+        """Record the arrival of a JoinGroup.  Once another member asks for a static member's place,
+        expect nothing more for the static member, whatever the answer is."""
         arrival.rejoin = self._rejoins.arrives(arrival.broker, arrival.leader_epoch, body)
         place = (body.group_id, body.group_instance_id or "")
         if self._returned.get(place, body.member_id) != body.member_id:
@@ -358,7 +360,8 @@ class Memberships:
             self._placed.pop(place, None)
 
     def _assignment_told(self, body: m.SyncGroupRequest) -> None:
-        """Record that a member got its assignment: its place is in the coordinator's log."""
+        """Record that a static member got its assignment, which is then in the coordinator's
+        log."""
         place = (body.group_id, body.group_instance_id or "")
         if self._returned.get(place) == body.member_id:
             self._placed[place] = body.member_id
@@ -367,7 +370,7 @@ class Memberships:
     def _generation_told(
         self, request: Request, answer: m.JoinGroupResponse, arrival: _Arrival, now_ms: int
     ) -> BrokenPromise | None:
-        """Record the generation that a member was told; returns what is broken by it."""
+        """Record the generation in the answer to a JoinGroup; returns what the answer breaks."""
         body: m.JoinGroupRequest = request.body
         group, number, key = body.group_id, answer.generation_id, (body.group_id, arrival.broker)
         has_own = body.rebalance_timeout_ms >= 0
@@ -399,7 +402,8 @@ class Memberships:
         return self._rejoins.told(*place, body, answer, arrival.rejoin)
 
     def _replaced(self, group: str, instance_id: str | None, member_id: str) -> str | None:
-        """The member whose place a static member takes, if it is another one (KIP-345)."""
+        """Record that a static member has joined; returns the different member that had its place
+        before, if any (KIP-345)."""
         if instance_id is None:
             return None
         before = self._instances.get((group, instance_id))
@@ -437,7 +441,7 @@ class Memberships:
         if owned is not None and not owned & known.lost:
             known.lost = _NONE_ASSIGNED
         leader = arrival.broker, arrival.leader_epoch
-        if known.leader != leader:  # it gives the member this time from its election on
+        if known.leader != leader:  # a new coordinator restarts the timeout
             known.leader, known.since_ms = leader, now_ms
         is_late = now_ms > known.since_ms + known.timeout_ms + self.slack_ms
         if known.lost and is_late:
@@ -447,7 +451,8 @@ class Memberships:
     def _epoch_told(
         self, request: Request, answer: _Told, arrival: _Arrival, now_ms: int
     ) -> BrokenPromise | None:
-        """Record what a member with an epoch was told."""
+        """Record the answer to the heartbeat of a member with an epoch; returns what the answer
+        breaks."""
         body = request.body
         asked, epoch = body.member_epoch, answer.member_epoch
         key = (body.group_id, answer.member_id or body.member_id)
@@ -458,7 +463,7 @@ class Memberships:
                 self._members[key] = _ToldMember(epoch, has_left=True)
             return None
         if known is None and asked != _JOINS:
-            return None  # removed by a successor of which this coordinator does not know
+            return None  # removed by a successor that this coordinator does not know of
         broken, goes_on = None, known is not None and epoch == known.epoch
         if known is None or asked == _JOINS:
             known = self._members[key] = _ToldMember(epoch)
@@ -488,8 +493,9 @@ class Memberships:
     # --------------------------------------------------------------------------- offsets
 
     def _fetch_arrives(self, request: Request, arrival: _Arrival) -> None:
-        """Whether a member that asks for offsets has a later epoch than it names.  If it has left,
-        its group may be gone, too, which has no offsets and refuses nobody."""
+        """Record that an OffsetFetch must be refused if its member has a later epoch than it names.
+        A member that has left does not count: its group may be gone, and an OffsetFetch for an
+        unknown group is not refused."""
         (asked,) = request.body.groups
         known = self._members.get((asked.group_id, asked.member_id))
         if known is not None and not known.has_left and 0 <= asked.member_epoch < known.epoch:
@@ -534,8 +540,8 @@ class Memberships:
     def _kept_since(
         self, member: _ToldMember, name: str, topic_id: bytes, index: int
     ) -> int | None:
-        """The epoch since which a member has a partition.  A topic that was created again has the
-        same name, and is another one."""
+        """The epoch since which a member has a partition; None if it does not have it.  A topic
+        that was created again has the same name but is a different topic."""
         for (kept_id, number), since in member.kept_since.items():
             is_named = self.tenures.name_of(kept_id) == name if name else kept_id == topic_id
             if number == index and is_named:
@@ -543,7 +549,8 @@ class Memberships:
         return None
 
     def _is_asking(self, group: str, member_id: str) -> bool:
-        """Whether a heartbeat of a member has no answer yet, and may have changed what it has."""
+        """Whether a heartbeat of a member has no answer yet: it may have changed the member's
+        partitions."""
         return any(
             one.api_key in _OF_EPOCHS
             and one.body.group_id == group
@@ -552,8 +559,8 @@ class Memberships:
         )
 
     def _forget_kept(self, request: Request) -> None:
-        """Forget since when a member has its partitions: a coordinator that was replaced may have
-        told it something else."""
+        """Discard since when a member has its partitions: a deposed coordinator has answered it,
+        perhaps with a different assignment."""
         if request.api_key in _OF_EPOCHS:
             known = self._members.get((request.body.group_id, request.body.member_id))
             if known is not None:
@@ -575,7 +582,7 @@ class Memberships:
 
 
 def _group_of(request: Request) -> str | None:
-    """The group of a request that is about the members of one."""
+    """The group of a request that depends on the group's members; None for other requests."""
     if request.api_key not in _OF_GROUPS:
         return None
     if request.api_key != _FETCH:
@@ -588,7 +595,7 @@ def _group_of(request: Request) -> str | None:
 
 
 def _sender_of(request: Request) -> str:
-    """The member that a request is from; "" if it names none, or several."""
+    """The member that sent a request; "" if the request names no member, or several."""
     named = request.body.groups[0] if request.api_key == _FETCH else request.body
     return getattr(named, "member_id", None) or ""
 
@@ -598,7 +605,7 @@ def _name(request: Request) -> str:
 
 
 def _stale(request: Request, own: int, newest: _Generation, name: str) -> BrokenPromise | None:
-    """What is broken if a request of this generation is served; None: nothing."""
+    """What is broken if a request of generation `own` is served; None if nothing is."""
     member_id: str = request.body.member_id
     has_left = member_id in newest.left
     if own >= newest.number and not has_left:
@@ -618,8 +625,8 @@ def _late(request: Request, late: str, duty: Duty, since_ms: int, now_ms: int) -
 
 
 def _owned(request: Request) -> _Assigned | None:
-    """The partitions that a member reports as its own; None if it does not report.  Of a streams
-    member it is known only whether it reports."""
+    """The partitions that a heartbeat reports as owned; None if it reports nothing.  A report of a
+    streams member counts as empty."""
     body = request.body
     if request.api_key == _CONSUMER:
         return None if body.topic_partitions is None else partitions_of(body.topic_partitions)

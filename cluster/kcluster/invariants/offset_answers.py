@@ -1,13 +1,13 @@
-"""The offsets that groups are given, compared with what was committed.
+"""The offsets that are returned to groups, compared with what was committed.
 
-Owns: every commit that has arrived, the deletion of offsets that was confirmed, and the offsets in
-answers that were never committed.  Never: looks into a coordinator or its log, judges who may
-commit (memberships.py does).  Kafka: OffsetMetadataManager; KIP-320 (the leader epoch).
+Owns: every commit that has arrived, every confirmed deletion of offsets, and the offsets in answers
+that were never committed, or were deleted.  Never: looks into a coordinator or its log, judges who
+may commit (memberships.py does).  Kafka: OffsetMetadataManager; KIP-320 (the leader epoch).
 
-An answer has an offset, a leader epoch and metadata.  All three come from one commit, be it
-confirmed or not.  Once the deletion of a group, or of an offset, is confirmed, commits that were
-answered before it was asked for are void.  A partition counts from its first confirmed commit on:
-what its disk had before the watch began is not known.
+An answer has an offset, a leader epoch and metadata.  All three must come from the same commit,
+whether it was confirmed or not.  Once the deletion of a group, or of an offset, is confirmed,
+commits that were answered before the request for the deletion are void.  A partition counts from
+its first confirmed commit on, since earlier commits, from before the watch began, are not known.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ _DELETE_OFFSETS: Final = int(ApiKey.OFFSET_DELETE)
 OFFSET_APIS: Final = frozenset((*_COMMITS, _FETCH, _DELETE_GROUPS, _DELETE_OFFSETS))
 """The requests that commit, read or delete offsets."""
 MAX_VALUES: Final = 1_000
-"""The number of different commits of one partition that are remembered; of a partition with more,
-nothing is said."""
+"""The number of different commits of one partition that are remembered; a partition with more is
+not checked."""
 
 TopicOf = Callable[[str, bytes], str | bytes]
 """(name, id) -> how a topic is kept, which a message names by either of them."""
@@ -71,10 +71,10 @@ class OffsetAnswers:
         self._asked: dict[Request, int] = {}
         """The number of each OffsetFetch that is not answered yet."""
         self._deleting: dict[Request, list[tuple[str, _Place, _Value]]] = {}
-        """What a deletion that is not answered yet is about."""
+        """The offsets that each unanswered request would delete."""
 
     def forget(self) -> None:
-        """Forget the commits, because a disk has lost records."""
+        """Discard the commits: the coordinators' logs may have lost records."""
         self._groups = {}
         self._deleting = {}
 
@@ -162,7 +162,7 @@ class OffsetAnswers:
                         known.values[value] = None
 
     def on_fetched(self, reply: Reply) -> Iterator[OffsetGiven]:
-        """The offsets in an answer that nobody has committed, or that were deleted before."""
+        """The offsets in an answer that were never committed, or that were deleted before."""
         request, body = reply.request, reply.body
         asked = self._asked.pop(request, None)
         if asked is None or body is None:

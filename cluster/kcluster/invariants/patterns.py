@@ -1,15 +1,15 @@
 """Topics that match a regular expression of a consumer group, and that the group does not know.
 
-Owns: since when each group lacks which topic, and when its members were heard last.  Never:
-resolves an expression for a coordinator, looks at a group without members that are heard.  Kafka:
+Owns: since when each group lacks which topic, and when its members last sent a heartbeat.  Never:
+resolves an expression for a coordinator, judges a group whose members send no heartbeats.  Kafka:
 GroupMetadataManager.maybeUpdateRegularExpressions; KIP-848.
 
-    topic-unmatched    a topic matches a regular expression of a member for long, its members were
-                       heard since, and the group has not found it
+    topic-unmatched    a topic has matched a regular expression of a group for long, and members
+                       have sent heartbeats since, but the group does not know the topic
 
 A group resolves its expressions with a heartbeat once there are new topics, at most every ten
-seconds.  A broker with an authorizer is not looked at: there, topics match for those who may see
-them.
+seconds.  A broker with an authorizer is not checked: there, an expression matches only the topics
+that a member may see.
 """
 
 from __future__ import annotations
@@ -54,7 +54,8 @@ class PatternTopics:
             forget_oldest(self._heard_ms)
 
     def look(self, now_ms: int) -> Iterator[tuple[int, BrokenPromise]]:
-        """The topics that were not found in time, each once, with the coordinator of the group."""
+        """The topics that groups did not find in time, each once, with the coordinator of the
+        group."""
         lacking: dict[_Lacking, int] = {}
         for broker, process in self._processes.items():
             node = process.broker
@@ -73,8 +74,8 @@ class PatternTopics:
 
 
 def unmatched(node: BrokerNodeView) -> Iterator[tuple[str, str, str]]:
-    """The topics that match an expression of a group that the broker coordinates, and that the
-    group has not found, as (group, expression, topic)."""
+    """The topics that match an expression of a group that the broker coordinates, but that the
+    group does not know, as (group, expression, topic)."""
     for shard in node.coordinator.shards.values():
         for group in shard.groups.values():
             if not isinstance(group, ConsumerGroup) or not group.regex_counts:

@@ -6,7 +6,7 @@ Kafka: ReplicationControlManager.maybeBalancePartitionLeaders.
     preferred-overdue    the first replica of a partition did not get the leadership back, though it
                          was in sync and active for longer than the interval of the check
 
-A change of the partition, of the broker or of the controller begins the time anew.
+A change of the partition, the broker or the controller restarts this time.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What was observed where an invariant of producers and transactions is broken, as values.
+"""Observed facts that break an invariant of producers and transactions, as values.
 
 Owns: these types.  Never: finds a violation (producers.py, markers.py), words it (words.py).
 Kafka: no counterpart.
@@ -45,8 +45,8 @@ class TransactionDiffers(Observed, frozen=True):
 
 
 class SequenceRemoved(Observed, frozen=True):
-    """The last batch of a producer, which a log's table has and the log has not; `sequence`: its
-    first one."""
+    """The last batch of a producer, which is in a log's producer table but not in the log;
+    `sequence`: its first sequence number."""
 
     producer_id: int
     sequence: int
@@ -62,7 +62,7 @@ class ReadOfAborted(Observed, frozen=True):
 
 
 class FencedAlone(Observed, frozen=True):
-    """A producer got an error of fenced producers; `error`: Kafka's name of it."""
+    """A producer got a fencing error; `error`: its name in Kafka."""
 
     producer_id: int
     producer_epoch: int
@@ -70,7 +70,7 @@ class FencedAlone(Observed, frozen=True):
 
 
 class ProducerWentBack(Observed, frozen=True):
-    """A batch of a producer, at `offset`, has a smaller epoch than one before it."""
+    """A batch of a producer, at `offset`, has a smaller epoch than an earlier batch."""
 
     producer_id: int
     what: Measure
@@ -80,7 +80,7 @@ class ProducerWentBack(Observed, frozen=True):
 
 
 class SequenceGap(Observed, frozen=True):
-    """A batch of a producer whose first `sequence` is not the one that was `due`."""
+    """A batch of a producer that begins with `sequence`, although `due` was next."""
 
     producer_id: int
     producer_epoch: int
@@ -90,7 +90,7 @@ class SequenceGap(Observed, frozen=True):
 
 
 class MarkerStrays(Observed, frozen=True):
-    """A marker that comes from no decision, or from that of an earlier transaction."""
+    """A marker that comes from no decision, or from the decision on an earlier transaction."""
 
     producer_id: int
     producer_epoch: int
@@ -140,7 +140,7 @@ class ZombieServed(Observed, frozen=True):
 
 
 class OtherwiseEnded(Observed, frozen=True):
-    """An answer that confirms the end of a transaction which its coordinator did not decide so;
+    """An answer that confirms a different end of a transaction from the coordinator's decision;
     `state`: the transaction's."""
 
     is_commit: bool

@@ -1,4 +1,4 @@
-"""What a leader may append of a producer: batches of its epoch, and markers that were decided.
+"""What a leader may append for a producer: batches of its epoch, and markers that were decided.
 
 Owns: the rules for each appended batch that has a producer, by the batches before it in that log
 and by the decisions in the coordinators' logs.  Never: uses a table of producers, which the code
@@ -9,8 +9,8 @@ TransactionMarkerChannelManager; KIP-98, KIP-360, KIP-890.
     coordinator-epoch-back  a marker is of an older coordinator than the marker before it
     marker-undecided        no coordinator has decided what a marker says: this result for this
                             producer and partition, in an epoch up to the marker's own
-    marker-of-last          a marker of version 2 ends a transaction that has begun since (KIP-890:
-                            its epoch is above that of its own transaction's batches)
+    marker-of-last          a marker of version 2 ends the next transaction instead of its own
+                            (KIP-890: its epoch is above that of its own transaction's batches)
     sequence-gap            a batch does not follow its producer's last one, with the next sequence
                             of the same epoch or the first of a new one
     batch-unverified        a transaction begins in a log, though its coordinator has none open with
@@ -86,12 +86,12 @@ class ProducerRules:
 
     def check(self, place: _Place, log: Log, batch: Batch, now_ms: int, is_current: bool) -> Broken:
         """The rules that an appended batch breaks; `log`: the leader's own; `is_current`: whether
-        no other broker has led since, which may have the marker."""
+        no other broker, which may have the marker, has led since."""
         known = self._known_before(log, batch)
         last = known.get(batch.producer_id)
         known[batch.producer_id] = _of(batch, last)
         if last is not None and now_ms - last.max_timestamp >= self.expiration_ms:
-            return  # its producer may be forgotten
+            return  # the leader may have forgotten the producer
         if last is not None and batch.producer_epoch < last.producer_epoch:
             yield (
                 "producer-epoch-back",
@@ -190,7 +190,7 @@ class ProducerRules:
 
 
 def _out_of_order(batch: Batch, last: _LastBatch) -> Broken:
-    """A batch that does not follow the `last` one of its producer.  What a coordinator writes for a
+    """A batch that does not follow its producer's `last` batch.  What a coordinator writes for a
     producer has no sequence."""
     is_next = batch.producer_epoch == last.producer_epoch
     due = last.next_sequence if is_next else 0
@@ -204,8 +204,8 @@ def _out_of_order(batch: Batch, last: _LastBatch) -> Broken:
 
 
 def _of(batch: Batch, before: _LastBatch | None) -> _LastBatch:
-    """What is remembered of a producer's batch, after another one of the same log.  A marker of
-    another epoch begins that epoch."""
+    """What is remembered of a producer's batch that comes after `before` in the same log.  A marker
+    with another epoch begins that epoch."""
     marker = read_marker(batch) if batch.is_control else None
     following = (batch.last_sequence + 1) % SEQUENCE_MODULUS
     if batch.is_control:

@@ -9,17 +9,18 @@ KIP-345, KIP-360, KIP-848.
     member-epoch-back    a member's heartbeat is answered with an epoch below its own
     stale-commit         a commit is accepted, though a later generation, or a member with a later
                          epoch, has committed the partition
-    producer-id-twice    a producer id is given to a producer without a transactional id, or to a
-                         transactional id, though another one has it (KIP-730)
-    fenced-alone         a transactional producer is fenced, though no other one has its id, and
-                         no transaction of it was aborted with a later epoch, or takes too long;
-                         this is known at the end of the run.  A new coordinator does not know
-                         the epoch before the last one, so it fences a producer that asks again for
-                         its next epoch
+    producer-id-twice    a producer id is given to two transactional ids, or to a producer without
+                         a transactional id although another producer has it (KIP-730)
+    fenced-alone         a transactional producer is fenced, though no other client uses its
+                         transactional id, none of its transactions was aborted with a later epoch,
+                         and none may have timed out; this is known at the end of the run.  A
+                         change of coordinators is a reason, too: a new coordinator does not know
+                         the epoch before the last, so it fences a producer that retries for its
+                         next epoch
 
-A classic coordinator that does not know yet of its successor may begin generations; it cannot store
-an assignment or a commit.  So a JoinGroup counts only if its broker leads in the newest epoch.  All
-of this is void after a disk has lost records of the coordinators.
+A classic coordinator that does not yet know of its successor may begin generations, but cannot
+store an assignment or a commit: a JoinGroup counts only if its broker leads in the newest epoch.
+Promises to groups are void once the coordinators' logs may have lost records.
 """
 
 from __future__ import annotations
@@ -74,19 +75,19 @@ class Promises:
         self._commit_answers = 0
         """The number of commits that were answered so far."""
         self._answers_before: dict[Request, int] = {}
-        """That number when a commit arrived that has no answer yet."""
+        """That number when each commit without an answer arrived."""
         self._clients: dict[str, dict[str | None, None]] = {}
         """The clients that have used a transactional id."""
         self._aborted: dict[str, int] = {}
         """The latest epoch with which a transaction was aborted, by transactional id."""
         self._unmarked: dict[str, None] = {}
-        """The transactional ids whose last transaction waits for its markers.  Whoever ends the
-        next one before that is told to be fenced, as in Kafka."""
+        """The transactional ids whose last transaction waits for its markers.  A producer that ends
+        its next transaction before that gets a fencing error, as in Kafka."""
         self._fenced: list[tuple[int, int, str, FencedAlone]] = []
         """(at_ms, broker, transactional id, what was answered)."""
         self._closed: dict[int, None] = {}
         self._owners: dict[int, str] = {}
-        """The producers that were given an id, by the id."""
+        """The producer that each producer id was first given to."""
         self._timeouts_ms: dict[str, int] = {}
         """The time that a transaction may take, by transactional id."""
         self._idle_ms: dict[str, int] = {}
@@ -94,17 +95,18 @@ class Promises:
         self._coordinators = 0
         """The number of changes of coordinators, and of deaths of brokers, so far."""
         self._asked: dict[tuple[str, int], int] = {}
-        """That number when a producer asked first for the epoch after this one."""
+        """That number when a producer first asked for the next epoch, by transactional id and
+        epoch."""
 
     def forget_groups(self) -> None:
-        """Forget what groups were promised, because a disk has lost records."""
+        """Discard the promises to groups: the coordinators' logs may have lost records."""
         self._assigned = {}
         self._assignments = {}
         self._commits = {}
 
     def on_request(self, request: Request, now_ms: int) -> None:
-        """Record that a client uses a transactional id, that a group is one with epochs, or that it
-        may be deleted."""
+        """Record what a request shows: that a client uses a transactional id, that a group has
+        epochs, or that a group may be deleted."""
         if request.api_key == ApiKey.DELETE_GROUPS:
             for group in request.body.groups_names:
                 self._forget(group)
@@ -128,8 +130,8 @@ class Promises:
                 forget_oldest(self._asked)
 
     def on_topic_deleted(self, topic: str) -> None:
-        """Record that a topic was deleted: a member of a group with epochs that does not know so
-        yet may commit in its own epoch what is another member's in a new topic of this name."""
+        """Record that a topic was deleted.  If it is created again, a member that does not know yet
+        may commit a partition in its old epoch, although another member has the new partition."""
         self._deleted_topics[topic] = None
 
     def on_new_coordinator(self) -> None:
@@ -137,8 +139,8 @@ class Promises:
         self._coordinators += 1
 
     def on_transaction(self, event: TransactionEvent, now_ms: int) -> None:
-        """Record the end of a transaction.  One that a coordinator has decided and another one has
-        completed is known from its completion only."""
+        """Record that a transaction was decided, or completed.  If another coordinator completes
+        it, only the completion may be known."""
         self._idle_ms[event.transactional_id] = now_ms
         if isinstance(event, TransactionEnded):
             self._unmarked[event.transactional_id] = None
@@ -151,14 +153,14 @@ class Promises:
             forget_oldest(self._aborted)
 
     def on_closed(self, connection_id: int) -> None:
-        """Record that a connection's answers have no reader any more."""
+        """Record that a connection has ended, so that its answers reach no client any more."""
         self._closed[connection_id] = None
         forget_oldest(self._closed)
 
     def on_reply(
         self, broker: int, reply: Reply, leader_epoch: LeaderEpoch, now_ms: int
     ) -> Iterator[BrokenPromise]:
-        """The promises that an answer breaks; `leader_epoch`: see the type."""
+        """The promises that an answer breaks.  `leader_epoch`: see LeaderEpoch."""
         request, body = reply.request, reply.body
         if body is None:
             return
@@ -268,7 +270,7 @@ class Promises:
                     stale = StaleCommit(member, generation, before[0], before[1])
                     yield "stale-commit", f"group {group}", stale
                     continue
-                # A member with a newer epoch may commit what another one still has.
+                # A member with a newer epoch may commit a partition that another member still has.
                 owner = self._owner_of(group, topic.name, topic.topic_id, partition.partition_index)
                 if owner is None or owner == member:
                     self._commits[key] = (member, generation, self._commit_answers)
@@ -287,8 +289,8 @@ class Promises:
             yield "producer-id-twice", f"producer {producer_id}", twice
 
     def _note_fence(self, broker: int, request: Request, error: ErrorCode, now_ms: int) -> None:
-        """Remember a fence of a client that waits for the answer: one that has given up has asked
-        again, and got further."""
+        """Record that a producer was fenced, unless there is a reason.  A client that has closed
+        the connection does not count: it may have retried and advanced the epoch since."""
         body = request.body
         is_given_up = request.connection_id in self._closed
         if error not in _FENCED or is_given_up or body.transactional_id in self._unmarked:
@@ -304,8 +306,8 @@ class Promises:
             del self._fenced[:-MAX_KEPT]
 
     def _may_be_timed_out(self, transactional_id: str | None, now_ms: int) -> bool:
-        """Whether the coordinator may be aborting a transaction that takes too long: it has then
-        fenced the producer already, even if its decision is lost before it is committed."""
+        """Whether a transaction may have timed out.  Its coordinator fences the producer before the
+        abort is committed, even if the decision to abort is then lost."""
         if transactional_id is None:
             return False
         timeout_ms = self._timeouts_ms.get(transactional_id)
@@ -314,6 +316,6 @@ class Promises:
 
 
 def forget_oldest(known: dict[K, V]) -> None:
-    """Keep a long-lived cluster's memory bounded."""
+    """Drop the oldest of too many entries: a long-lived cluster must not fill the memory."""
     if len(known) > MAX_KEPT:
         del known[next(iter(known))]

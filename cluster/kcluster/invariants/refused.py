@@ -4,8 +4,8 @@ Owns: which requests of a producer may be refused for good, by what its coordina
 Never: uses a decision of the coordinator, looks at a refusal that producers retry.  Kafka:
 TransactionCoordinator.handleInitProducerId, handleAddPartitionsToTransaction, endTransaction.
 
-A producer ends at such a refusal, or at least its transaction does.  So a request that was served,
-and is sent again because its answer was lost, must be served again:
+Such a refusal ends the producer, or at least its transaction.  So a request that was served, and is
+sent again because its answer was lost, must be served again:
 
     EndTxn V1    of the current epoch: what was decided; in an open transaction anything
     EndTxn V2    of the epoch before: what was decided.  Of the current one: in an open transaction
@@ -70,7 +70,7 @@ def named_producer(request: Request) -> tuple[int, int]:
 
 
 def error_in(request: Request, answer: object) -> ErrorCode:
-    """The error of the answer to a producer; of partitions, which have one, the first."""
+    """The error in an answer to a producer; for partitions with an error each, the first."""
     if request.api_key != _ADD_PARTITIONS:
         return error_of(getattr(answer, "error_code", 0))
     for topic in getattr(answer, "results_by_topic_v3_and_below", ()):
@@ -82,8 +82,8 @@ def error_in(request: Request, answer: object) -> ErrorCode:
 def refused_for_nothing(
     request: Request, error: ErrorCode, known: Transaction | None
 ) -> RefusedProducer | None:
-    """What is wrong with a refusal, by the `known` state of the transaction when it was decided;
-    None: nothing."""
+    """What is broken if the `known` state of the transaction gives no reason for a refusal that
+    ends a producer; otherwise None."""
     if error not in _FOR_GOOD or known is None:
         return None
     producer_id, epoch = named_producer(request)

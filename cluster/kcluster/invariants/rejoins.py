@@ -1,13 +1,13 @@
 """JoinGroups of classic members after which a coordinator must begin a new generation.
 
 Owns: the newest generation that each coordinator of a classic group has noted, what its members
-joined it with, and the rule that a member with something new is not answered in it.  Never: looks
-into a coordinator.  Kafka: GroupMetadataManager.classicGroupJoinExistingMember,
+joined it with, and the rule that a JoinGroup that requires a rebalance is not answered in it.
+Never: looks into a coordinator.  Kafka: GroupMetadataManager.classicGroupJoinExistingMember,
 updateStaticMemberThenRebalanceOrCompleteJoin; KIP-345.
 
-    rebalance-missing   a member joins with another subscription than before, its leader joins
-                        again although the assignment is made, or a static member is back before it
-                        is made; and the answer is of the generation that was there already
+    rebalance-missing   a member rejoins with a different subscription, the leader rejoins after the
+                        assignment was made, or a static member is back before it was made; but the
+                        answer is in the existing generation
 
 A member that repeats its request changes nothing, and is answered in its generation.
 """
@@ -56,7 +56,7 @@ class Rejoins:
         self._generations: dict[_Home, _Begun] = {}
 
     def forget(self) -> None:
-        """Forget the generations, because a disk has lost records."""
+        """Discard the generations: the coordinators' logs may have lost records."""
         self._generations = {}
 
     def on_note(self, broker: int, event: GroupRebalanced | GroupAssigned) -> None:
@@ -91,7 +91,7 @@ class Rejoins:
         answer: JoinGroupResponse,
         rejoin: Rejoin | None,
     ) -> BrokenPromise | None:
-        """What the answer to a JoinGroup breaks that was not refused; None: nothing."""
+        """What a successful answer to a JoinGroup breaks; None: nothing."""
         member_id, number = answer.member_id, answer.generation_id
         known = self._generations.get((body.group_id, broker))
         if known is not None and known.leader_epoch not in (_UNKNOWN, leader_epoch):

@@ -1,15 +1,15 @@
-"""Members that coordinators remove, and the time that they must leave them.
+"""Members that their coordinator removes before a timeout has passed.
 
-Owns: the last time at which each member was not late, by what it was answered, and each removal
-that comes too early after it.  Never: looks into a coordinator or its timers.  Kafka:
+Owns: the last time at which each member was on time, according to its answers, and each removal too
+soon after that.  Never: looks into a coordinator or its timers.  Kafka:
 ClassicGroup.hasReceivedHeartbeat, GroupMetadataManager.{scheduleConsumerGroupSessionTimeout,
 scheduleConsumerGroupRebalanceTimeout, expireClassicGroupMemberHeartbeat}; KIP-62, KIP-848.
 
-    removed-early    a member's session was ended, or it was removed because it had not joined, not
-                     synced or not given up its partitions, before its time for that was over
+    removed-early    a member's session was ended, or the member was removed because it had not
+                     joined, synced or given up its partitions, before its timeout had passed
 
-The time is the member's own: a group may wait longer for the sake of others.  It counts from the
-arrival of a request that was served:
+The timeout is the member's own, although its group may wait longer for other members.  It counts
+from the arrival of a request that was served:
 
     session       a heartbeat, a commit of a classic member, a JoinGroup that began a generation
     join          anything that is served outside of a rebalance: the rebalance began after that;
@@ -17,8 +17,8 @@ arrival of a request that was served:
     sync          the answer to the JoinGroup that began the generation
     give up       a heartbeat that reports only partitions which its answer leaves to the member
 
-A new coordinator gives each member its whole time again.  So what a broker has served holds for the
-removals by the same broker alone.
+A new coordinator restarts every timeout, so a request that one broker has served says nothing about
+removals by another broker.
 """
 
 from __future__ import annotations
@@ -50,10 +50,10 @@ _Partitions = frozenset[tuple[bytes, int]]
 
 
 class _OnTime(Struct):
-    """A member, as one broker has served it.  `in_session_ms`, `settled_ms`, `joined_ms`,
-    `revoked_ms`: the last time at which it was in contact, outside of a rebalance, told of a
-    generation, and without partitions to give up; _NEVER: not known.  `assigned`: as its last
-    answer said; None: not known."""
+    """A member, as one broker has served it, with the last time at which it was in contact
+    (`in_session_ms`), outside of a rebalance (`settled_ms`), told of a new generation (`joined_ms`)
+    and without partitions to give up (`revoked_ms`); _NEVER: not known.  `assigned`: the partitions
+    in its last answer; None: not known."""
 
     broker: int
     session_ms: int = NEVER_MS
@@ -72,8 +72,8 @@ class Removals:
     def __init__(self) -> None:
         self._members: dict[tuple[str, str], _OnTime] = {}
         self._has_new_sessions = False
-        """Whether a config with a session timeout has changed: each coordinator learns of it at
-        another time."""
+        """Whether a config with a session timeout has changed: each coordinator learns of that at a
+        different time."""
 
     def on_configured(self, event: ConfigChanged) -> None:
         """Record a change of configs."""
@@ -89,8 +89,8 @@ class Removals:
         now_ms: int,
         has_epochs: bool,
     ) -> None:
-        """Record an answer to a member when it is decided.  `has_epochs`: whether its group is one
-        with epochs."""
+        """Record an answer to a member when it is decided.  `has_epochs`: whether its group has
+        epochs."""
         asked = request.body
         group: str = asked.group_id
         if isinstance(body, _OF_EPOCHS):
@@ -131,7 +131,7 @@ class Removals:
     def on_removed(
         self, event: GroupMemberExpired | GroupMemberLeft, broker: int, at_ms: int
     ) -> RemovedEarly | None:
-        """What is observed if a broker has removed a member too early; None: it has not."""
+        """What is broken if a broker has removed a member too early; None if it has not."""
         known = self._members.pop((event.group, event.member), None)
         if known is None or known.broker != broker:
             return None
@@ -161,7 +161,8 @@ def _note_generation(
     now_ms: int,
     has_epochs: bool,
 ) -> None:
-    """Note a member's answer to its JoinGroup.  One that repeats an answer gives no more time."""
+    """Record the answer to a member's JoinGroup.  A repeated answer for the same generation
+    restarts neither the session nor the time to sync."""
     has_own = asked.rebalance_timeout_ms >= 0
     timeout_ms = asked.rebalance_timeout_ms if has_own else asked.session_timeout_ms
     known.rebalance_ms = min(known.rebalance_ms, timeout_ms)
@@ -180,7 +181,8 @@ def _note_assignment(
     answer: m.ConsumerGroupHeartbeatResponse,
     arrived_ms: int,
 ) -> None:
-    """Note what a member has after its heartbeat, and whether it has given up all the rest."""
+    """Record a member's assignment after its heartbeat, and whether it no longer owns other
+    partitions."""
     if asked.rebalance_timeout_ms > 0:
         known.rebalance_ms = min(known.rebalance_ms, asked.rebalance_timeout_ms)
     if answer.assignment is not None:

@@ -1,11 +1,11 @@
-"""The logs of coordinators, replayed apart from them: transactions, and offsets of groups.
+"""The logs of coordinators, replayed independently of them: transactions, and offsets of groups.
 
 Owns: what the committed records of __transaction_state and __consumer_offsets say, and where a
 coordinator's memory says something else.  Never: uses the state of a coordinator to build its own,
 judges a batch of another log (producers.py).  Kafka: TransactionLog, OffsetMetadataManager.replay.
 
-A coordinator that has applied all that is committed holds what its log says, field for field: what
-it holds beyond that, or lacks, is gone after the next failover.
+A coordinator that has applied all that is committed holds what its log says, field for field:
+whatever differs would change with the next failover.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ _FIELDS: Final = tuple(one for one in Transaction.__struct_fields__ if one not i
 
 
 MAX_COMPARED: Final = 100
-"""The number of entries up to which all are compared each time.  Of more, only the ones that the
-log has changed since: a live cluster may have many thousands, and a client asks at any time."""
+"""The number of entries up to which all are compared each time.  Of more, only entries with new
+records are compared: a live cluster may have many thousands, and a client asks at any time."""
 
 
 MAX_DECISIONS: Final = 10_000
@@ -84,8 +84,8 @@ class ReplayedLog(ABC):
 
 
 class LoggedDecision(Frozen, frozen=True):
-    """A committed PrepareCommit or PrepareAbort.  `number`: it grows from one to the next of the
-    cluster; `leader_epoch`: that of the coordinator that decided."""
+    """A committed PrepareCommit or PrepareAbort.  `number`: counts the decisions of the cluster;
+    `leader_epoch`: of the coordinator that decided."""
 
     number: int
     leader_epoch: int
@@ -192,7 +192,7 @@ class ReplayedTransactions(ReplayedLog):
         self._decisions.is_whole = False
 
     def differing(self, held: Mapping[str, Transaction]) -> Iterator[HeldDiffers]:
-        """The first differing field of each transaction that a coordinator holds otherwise."""
+        """The first field of each transaction that a coordinator holds differently from its log."""
         changed, self._changed = self._changed, {}
         is_small = max(len(held), len(self.records)) <= MAX_COMPARED
         for of in dict.fromkeys((*self.records, *held)) if is_small else changed:
@@ -278,7 +278,8 @@ class ReplayedOffsets(ReplayedLog):
         return any(key in offsets for offsets in self.pending.values())
 
     def differing(self, held: OffsetStore) -> Iterator[HeldDiffers]:
-        """The offsets that a coordinator holds otherwise, and those of open transactions."""
+        """The offsets, committed or in open transactions, that a coordinator holds differently from
+        its log."""
         changed, self._changed = self._changed, {}
         if len(self.committed) > MAX_COMPARED:
             yield from self._differing(changed, held)

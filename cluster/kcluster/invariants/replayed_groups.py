@@ -106,8 +106,8 @@ class ReplayedGroups:
         return max((one for one in known if one is not None), default=unknown)
 
     def differing(self, coordinator: object, held: Mapping[str, Group]) -> Iterator[HeldDiffers]:
-        """The first difference of each group that a coordinator holds otherwise.  After its first
-        comparison only the groups are compared that have got records."""
+        """The first difference of each group that a coordinator holds differently from its log.
+        After a coordinator's first comparison, only groups with new records are compared."""
         changed, self._changed = self._changed, {}
         if self._compared is not coordinator:
             self._compared = coordinator
@@ -219,7 +219,7 @@ def _of_classic(roster: Roster, saved: GroupMetadataValue | None) -> Iterator[tu
     )
     if not is_leader_static:
         yield from _unequal("", ("leader", roster.leader, saved.leader))
-    # A static member may be in one of the two under the id that it had before.
+    # A static member may be in the roster or in the record under its previous id.
     renamed = {one.instance_id for one in roster.members.values()} & {
         one.group_instance_id for one in saved.members
     }

@@ -1,4 +1,4 @@
-"""The log of a share coordinator, replayed apart from it: the states of share partitions.
+"""The log of a share coordinator, replayed independently of it: the states of share partitions.
 
 Owns: what the committed records of __share_group_state say of each record in flight, where a
 coordinator's memory says something else, the records that take progress back, the offsets that a
@@ -44,8 +44,8 @@ _SETTLED: Final = (RecordState.ACKNOWLEDGED, RecordState.ARCHIVED)
 
 class LoggedState(Struct):
     """The state of a share partition by the log.  `progress`: by offset, from the start offset on;
-    `is_followed`: whether it has all of them, as a client may write a state of any size; `goes_on`:
-    whether its leader may know of progress that an initialization has removed."""
+    `is_followed`: whether `progress` is complete, as a client may write a state of any size;
+    `goes_on`: whether its leader may know of progress that an initialization has removed."""
 
     start_offset: int
     progress: dict[int, Progress]
@@ -91,7 +91,7 @@ class ReplayedShares(ReplayedLog):
             state = LoggedState(new.start_offset, {}, new.state_epoch, at_offset)
             if before is not None:
                 state.goes_on = _goes_on(before, new)
-            else:  # a leader of the state that was deleted may not know yet
+            else:  # a leader may not know yet that the earlier state was deleted
                 ended_epoch = self._ended_epochs.get(record.partition, _NO_EPOCH)
                 state.goes_on = new.state_epoch <= ended_epoch
             self.states[record.partition] = state
@@ -138,8 +138,8 @@ class ReplayedShares(ReplayedLog):
         return passed
 
     def pruned(self, log_start: int) -> Iterator[StatePruned]:
-        """The states of which a log that starts there has no snapshot any more, so that the next
-        coordinator does not know them."""
+        """The states whose last snapshot a log that begins at `log_start` no longer has, so that
+        the next coordinator will not know them."""
         for partition, state in self.states.items():
             if state.snapshot_offset < log_start:
                 which = (partition.group_id, partition.partition)
@@ -147,7 +147,7 @@ class ReplayedShares(ReplayedLog):
 
     def differing(self, held: Callable[[SharePartition], ShareState | None]) -> Iterator[Observed]:
         """The first difference of each changed share partition whose state a coordinator holds
-        otherwise."""
+        differently from its log."""
         changed, self._changed = self._changed, {}
         for partition, offsets in changed.items():
             mine, its = held(partition), self.states.get(partition)
@@ -162,8 +162,8 @@ class ReplayedShares(ReplayedLog):
 
 
 def _passed(before: LoggedState, record: StateRecord) -> list[int]:
-    """The offsets that a record's start offset passes without having been settled, in it or before
-    it.  An initialization begins where it is told to."""
+    """The offsets that a record's start offset passes although neither this record nor earlier
+    records have settled them.  An initialization may begin at any offset."""
     if isinstance(record, SnapshotRecord):
         if record.state is None or _is_new(before, record.state):
             return []
@@ -202,8 +202,8 @@ def _goes_on(before: LoggedState, new: ShareState) -> bool:
 
 
 def _taken_back(before: LoggedState | None, new: ShareState) -> Iterator[WentBack]:
-    """The first record of whose progress a snapshot has less than the log before it; and the first
-    that a new initialization has kept."""
+    """The first record whose progress in a snapshot is less than in the log before it, or the first
+    record that a new initialization has kept."""
     if before is None or not before.is_followed:
         return
     if new.state_epoch > before.state_epoch:
@@ -218,8 +218,8 @@ def _taken_back(before: LoggedState | None, new: ShareState) -> Iterator[WentBac
 
 
 def _may_be_in_flight(batches: Iterable[StateBatch], start_offset: int) -> bool:
-    """Whether a leader may have written these batches: they do not overlap, and are not more than
-    may be in flight."""
+    """Whether a leader may have written these batches: they have no more records than may be in
+    flight."""
     count = sum(max(0, one.last_offset - one.first_offset + 1) for one in batches)
     return count <= MAX_HELD and all(one.last_offset - start_offset < MAX_HELD for one in batches)
 

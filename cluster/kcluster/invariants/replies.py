@@ -1,13 +1,14 @@
-"""Each request gets one reply: the replies that brokers owe, and the overdue ones.
+"""Each request gets exactly one reply: the replies that brokers owe, and the overdue replies.
 
 Owns: the unanswered requests of all brokers, and the time at which a reply is overdue.  Never:
 checks a reply's contents; decides on the end of a run (checks/ does).  Kafka: KafkaApis and its
-purgatories, which answer every request once; KAFKA-8896 in kind.
+purgatories, which answer every request once; KAFKA-8896 is similar.
 
 A broker may wait as long as the request allows (`max_wait_ms`, `timeout_ms`, a group's rebalance),
-plus the time for which it waits for other nodes.  What waits for a group is owed at once when the
-broker ceases to coordinate it.  It owes no reply after the connection or its process has ended, nor
-while it is paused.  A reply that a fault rule withheld counts as sent.
+plus the time for which it waits for other nodes.  A reply that waits for a group's rebalance is due
+at once when the broker ceases to coordinate the group.  No reply is owed after the connection or
+the broker's process has ended, nor while the broker is paused.  A reply that a fault rule withheld
+counts as sent.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ class Patience(Frozen, frozen=True):
     """The time that a reply may take beyond the limit of its request."""
 
     always_ms: int
-    """The time for delays of the clock: a busy machine, a timer's last millisecond."""
+    """The time for late timers: on a busy machine, or within their last millisecond."""
     for_others_ms: int
     """The time that a broker waits for the controller, or for a commit of its own."""
 
@@ -62,7 +63,8 @@ class Replies:
     def __init__(self) -> None:
         self._owed: dict[Request, _Owed] = {}
         self._resigned: dict[Request, None] = {}
-        """The requests of groups that waited when their broker ceased to coordinate the group."""
+        """The requests that waited for a rebalance when their broker ceased to coordinate the
+        group."""
         self._paused: dict[int, int] = {}
         """The beginning of each broker's pause, by broker."""
         self._group_wait_ms = 0
@@ -82,14 +84,14 @@ class Replies:
         return self._owed.pop(request, None) is not None
 
     def on_withheld(self, request: Request) -> None:
-        """Record an answer that a rule drops or delays."""
+        """Record that a fault rule drops or delays an answer."""
         owed = self._owed.get(request)
         if owed is not None:
             self._owed[request] = (owed[0], owed[1], owed[1])
 
     def on_resigned(self, broker: int, is_its: Callable[[str], bool], now_ms: int) -> None:
-        """Record that a broker no longer coordinates some groups; `is_its`: whether a group is one
-        of these.  Nothing that waits in them can come about there."""
+        """Record that a broker no longer coordinates some groups (`is_its`).  Their waiting
+        requests are due at once, because no rebalance can complete at this broker."""
         for request, (asked, _, until_ms) in self._owed.items():
             is_parked = asked == broker and until_ms == _OPEN and request.api_key in _GROUP_APIS
             if is_parked and is_its(request.body.group_id):
@@ -119,9 +121,9 @@ class Replies:
                 self._owed[request] = (asked, now_ms, _OPEN)
 
     def unanswered(self) -> Iterator[tuple[int, Request, int]]:
-        """Each request without an answer so far, as (broker, request, the time at which it was
-        given up, because its connection or its broker ended or a rule withheld the reply; -1 if it
-        was not)."""
+        """Each request without an answer so far, as (broker, request, the time until which the
+        reply was owed; -1: it still is).  A reply is no longer owed once the connection or the
+        broker has ended, a fault rule has withheld it, or it was reported as overdue."""
         for request, (broker, _, until_ms) in self._owed.items():
             yield broker, request, until_ms
 

@@ -1,8 +1,8 @@
 """The rules that are checked from time to time, on every node.
 
-Owns: the looks at nodes, and which of them have changed since the last look.  Never: decides what
-is wrong (applied.py, answered.py, in_sync.py, deletions.py, uncleaned.py do), changes a node.
-Kafka: no counterpart.
+Owns: the looks at nodes, and which nodes have changed since the last look.  Never: decides what is
+wrong (applied.py, answered.py, in_sync.py, deletions.py, uncleaned.py do), changes a node.  Kafka:
+no counterpart.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ OFFSETS_EVERY_MS: Final = 2_000
 
 STALL_MS: Final = 1_500
 """A longer time between two looks shows that nodes had no time to run: a live cluster on a busy
-machine.  What was overdue may be done in the next step."""
+machine.  Overdue work may then be done in the next step."""
 
 
 class Rounds:

@@ -1,7 +1,7 @@
-"""The rules as pure functions: from a replica, a registration or a log to its violations.
+"""The invariants of state, as functions from a replica, a registration or a log to its violations.
 
-Owns: the definition of each invariant of state.  Never: keeps state (observed.py does), knows a
-cluster.  Kafka: the specs of KIP-101, KIP-207, KIP-497, KIP-966.
+Owns: the definition of each invariant of state, and of committed records.  Never: keeps state
+(observed.py does), knows a cluster.  Kafka: the specs of KIP-101, KIP-207, KIP-497, KIP-966.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _COMMITTED_END: Final = f.Measure.COMMITTED_END
 
 
 def identity(batch: Batch) -> Identity:
-    """The identity of a batch, which its copies share, and other batches do not have."""
+    """A value that is equal for all copies of a batch, and different for all other batches."""
     return (
         batch.base_offset,
         batch.last_offset,
@@ -58,14 +58,14 @@ def identity(batch: Batch) -> Identity:
 
 
 def is_same(own: Batch | None, wanted: Batch) -> bool:
-    """Whether two batches are equal; usually both are one object."""
+    """Whether two batches are copies of each other; usually both are the same object."""
     return own is wanted or (own is not None and identity(own) == identity(wanted))
 
 
 def first_lacking(log: Log, committed: Committed, start: int = 0) -> int | None:
-    """The first committed offset, at or after `start`, at which `log` has no batch, or a different
-    one; None if there is none.  Offsets below the log start were deleted on purpose, and compaction
-    of this log may have removed others."""
+    """The first committed offset from `start` on at which `log` has no batch, or a different batch;
+    None if there is none.  Offsets below the log start, and in the compacted part of the log, are
+    not compared."""
     own = {batch.base_offset: batch for batch in log.batches_from(start)}
     start = max(start, log.first_dirty_offset, log.log_start_offset)
     for base, wanted in committed.batches.items():
@@ -103,8 +103,8 @@ def registration_violations(
     elif new.leader != old.leader and new.leader_epoch == old.leader_epoch:
         yield "two-leaders", f.LeaderReplaced(old.leader, new.leader, new.leader_epoch)
     in_sync = (*old.isr, *old.elr)
-    # If a broker's joining the ISR ends a reassignment, it may lead at once; and a reassignment may
-    # be cancelled uncleanly, which Kafka does not call recovering.
+    # A broker that completes a reassignment by joining the ISR may lead at once; and a reassignment
+    # may be cancelled uncleanly, which Kafka does not mark as recovering.
     is_expected = new.recovering or (is_reassigning(old) and not is_reassigning(new))
     may_lead = (NO_LEADER, old.leader, *in_sync)
     if new.leader not in may_lead and not is_expected:
@@ -126,7 +126,7 @@ def membership_violations(
 
 
 def replica_violations(replica: Replica) -> Broken:
-    """Violations that a replica alone shows, at any time."""
+    """Violations within the state of a single replica."""
     log, watermark = replica.log, replica.high_watermark
     start, end = log.log_start_offset, log.log_end_offset
     if watermark > end:
@@ -139,8 +139,9 @@ def replica_violations(replica: Replica) -> Broken:
 
 
 def leader_violations(replica: Replica, has_seen_begin: bool) -> Broken:
-    """What a replica must not know, and must know, when its epoch as leader begins: no follower has
-    fetched in it (if this beginning was seen), and its log has the epoch (KAFKA-7164)."""
+    """Violations when a leader's epoch begins: the leader knows the log end of a follower, although
+    no follower has fetched in this epoch (if the beginning was observed), or its log lacks the
+    epoch (KAFKA-7164)."""
     for follower in replica.followers.values() if has_seen_begin else ():
         if follower.log_end_offset != UNKNOWN_OFFSET:
             known = f.ProgressKept(follower.broker_id, follower.log_end_offset)
@@ -152,7 +153,7 @@ def leader_violations(replica: Replica, has_seen_begin: bool) -> Broken:
 
 
 def epoch_violations(log: Log) -> Broken:
-    """A batch whose leader epoch is not the one that the log's epoch cache has for its offset."""
+    """A batch whose leader epoch differs from the log's epoch cache."""
     start, cache = log.log_start_offset, log.epochs
     for batch in log.batches_from(start):
         epoch = cache.epoch_for_offset(max(start, batch.base_offset))
@@ -162,8 +163,8 @@ def epoch_violations(log: Log) -> Broken:
 
 
 def time_violations(log: Log) -> Broken:
-    """A segment whose greatest timestamp, by which records are found and deleted, is none of its
-    records'."""
+    """A segment whose greatest timestamp, which look-ups and retention use, differs from that of
+    its batches."""
     for segment in log.segments:
         newest = max((batch.max_timestamp for batch in segment.batches), default=-1)
         if segment.max_timestamp != newest:
@@ -183,8 +184,8 @@ def watermark_alone(replica: Replica) -> Broken:
 
 
 def refused_in_sync(replica: Replica, answer: m.ProduceResponse.PartitionProduceResponse) -> Broken:
-    """A refusal of records with acks=all for too few replicas in sync, by a leader whose ISR has
-    enough."""
+    """A Produce with acks=all that a leader refused for too few in-sync replicas, although its ISR
+    is large enough."""
     least, in_sync = effective_min_isr(replica), len(replica.isr)
     if answer.error_code == _TOO_FEW and replica.is_leader and in_sync >= least:
         yield "refused-in-sync", f.OutOfBounds(f.Measure.IN_SYNC, in_sync, f.Measure.MIN_ISR, least)
@@ -226,15 +227,15 @@ def differing(replica: Replica, committed: Committed, start: int) -> Broken:
 
 
 def record_differs(own: Batch, wanted: Batch, leader: int | None = None) -> f.RecordDiffers:
-    """A batch and the committed batch in its place, which `leader` has at the end."""
+    """A batch and the committed batch at its offset.  `leader`: see RecordDiffers."""
     return f.RecordDiffers(own.base_offset, own.leader_epoch, wanted.leader_epoch, leader)
 
 
 def members_behind(observed: ObservedPartition, replica: Replica) -> Broken:
-    """Members of the ISR whose log ends below the leader's high watermark: all members must have
-    the committed records.  A member is exempt if its disk has lost records since its last fetch
-    that the leader knows, or if it has left the partition and come back since, which the leader
-    does not know."""
+    """Members of the ISR whose log ends below the leader's high watermark, although all members
+    must have the committed records.  Exempt are members whose disk has lost records since the last
+    fetch that the leader knows of, and members that have left the partition and come back without
+    the leader's knowledge."""
     watermark = replica.high_watermark
     known = observed.replicas
     for broker in replica.isr:
@@ -251,8 +252,8 @@ def members_behind(observed: ObservedPartition, replica: Replica) -> Broken:
 
 
 def _has_come_back(observed: ObservedPartition, leader: Replica, member: ObservedReplica) -> bool:
-    """Whether a member of a leader's ISR had all that the leader has committed, and knows of a
-    later state of the partition, in which it is not in the ISR any more."""
+    """Whether a member of a leader's ISR was caught up when it last fetched, and knows of a later
+    registration than the leader does, while the controller does not have it in the ISR any more."""
     decided = observed.registration
     progress = leader.followers.get(member.broker)
     return (
@@ -295,9 +296,9 @@ def joins_lacking(
 
 
 def producer_violations(log: Log, now_ms: int, expiration_ms: int) -> Broken:
-    """Differences between the table of producers, with its transactions, and a replay of the log.
-    Deleted records may still be known; producers that were silent for `expiration_ms` need not be,
-    nor what they had sent before.  A compacted log is not replayed."""
+    """Differences between a log's producer table, with its transactions, and a replay of the log.
+    The table may still know deleted batches, and may have forgotten a producer that was silent for
+    `expiration_ms`, with its earlier batches.  A compacted log is not replayed."""
     producers = log.producer_table
     if producers is None or log.first_dirty_offset > log.log_start_offset:
         return
@@ -357,8 +358,8 @@ def _sequences(state: ProducerState, start: int) -> tuple[object, ...]:
 
 
 def _is_rest(known: ProducerState, replayed: ProducerState, forgotten_ms: int) -> bool:
-    """Whether a table lacks only batches of a producer that were the last ones it knew at a time up
-    to `forgotten_ms`, so that it may have forgotten the producer before the rest came."""
+    """Whether a table has the latest batches of a producer and lacks only earlier batches, from
+    `forgotten_ms` or before: it may have forgotten the producer in between."""
     kept = len(known.batches)
     rest = replayed.batches[len(replayed.batches) - kept :]
     lacking = replayed.batches[: len(replayed.batches) - kept]
@@ -390,7 +391,7 @@ def is_behind_unclean(observed: ObservedPartition, replica: Replica) -> bool:
 
 
 def truncated_committed(observed: ObservedPartition, broker: int, replica: Replica) -> Broken:
-    """Committed records that a member of the ISR has truncated although its leader has them."""
+    """Committed records that a member of the ISR has truncated."""
     registration, end = observed.registration, observed.committed.end
     if registration is None or broker not in registration.isr:
         return
@@ -425,8 +426,8 @@ def read_too_soon(
 
 
 def listed_too_low(observed: ObservedPartition, replica: Replica, listed: int) -> Broken:
-    """An end of the log that the newest leader has given a consumer, below what was committed when
-    the consumer asked (KIP-207)."""
+    """A latest offset that the newest leader has returned to a consumer, below what was committed
+    when the consumer asked (KIP-207)."""
     end = observed.committed.end
     if (
         listed < end
@@ -437,8 +438,9 @@ def listed_too_low(observed: ObservedPartition, replica: Replica, listed: int) -
 
 
 def began_uncommitted(observed: ObservedPartition, start_offset: int) -> Broken:
-    """A share partition that begins behind a record that is not committed, and never delivers it.
-    What an unclean election or a disk has lost is missing in the log, but not in the state."""
+    """A share partition that begins beyond the committed records, and so will never deliver the
+    records in between.  Not checked once an unclean election or a disk has lost records: the stored
+    state keeps its start offset."""
     end = observed.committed.end
     if start_offset > end and observed.unclean_epoch < 0 and not observed.lost:
         start = f.OutOfBounds(f.Measure.SHARE_START, start_offset, _COMMITTED_END, end)
@@ -486,7 +488,8 @@ def extend(committed: Committed, leader: Replica) -> None:
 
 
 def began_to_lead(observed: ObservedPartition, old: ObservedReplica, replica: Replica) -> Broken:
-    """What a new leader breaks, which begins its epoch in this step."""
+    """Violations of a new leader that begins its epoch in this step; also updates what is
+    committed."""
     epoch = replica.leader_epoch
     observed.have_led[old.broker] = None
     other = observed.leaders.setdefault(epoch, (old.broker, old.life))

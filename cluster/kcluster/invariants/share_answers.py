@@ -11,8 +11,8 @@ SharePartitionManager.newContext, DelayedShareFetch, SharePartition.acquire; KIP
     share-session-lost      a leader does not know a session that it has opened, though neither the
                             member nor its connection has ended it
 
-A limit of records is exact with acquire mode record_limit.  Otherwise a batch is not divided, so
-the last partition may exceed what is left of the limit; but one that has nothing left gives none.
+The limit of records is exact with acquire mode record_limit.  Otherwise batches are not split, so
+the last partition may exceed what is left of the limit; once nothing is left, no partition follows.
 """
 
 from __future__ import annotations
@@ -42,8 +42,9 @@ _Named = dict[_Place, int]
 
 
 class _AskedFor(Struct):
-    """A fetch that waits for its answer.  `named`: its session's partitions, as a live value;
-    `may_get`: those of them that it may get records of; `forgotten`: those that it gives up."""
+    """A fetch that waits for its answer.  `named`: the partitions of its session, as a live value;
+    `may_get`: the partitions that may be in the answer; `forgotten`: the partitions that the fetch
+    removes from the session."""
 
     number: int
     broker: int
@@ -79,8 +80,8 @@ class ShareAnswers:
         self._number = 0
 
     def on_request(self, broker: int, request: Request) -> None:
-        """Record a member's fetch when it arrives at a leader.  A leader may refuse it, so what it
-        gives up counts from its answer on, and what it adds from now on."""
+        """Record a member's fetch when it arrives at a leader.  Since the leader may refuse it,
+        added partitions count from now on, and removed partitions only after the answer."""
         body: m.ShareFetchRequest | m.ShareAcknowledgeRequest = request.body
         key = (broker, body.group_id or "", body.member_id or "")
         self._follow_session(key, request)
@@ -121,8 +122,8 @@ class ShareAnswers:
                 del self._opened[key]
 
     def on_closed(self, connection_id: int) -> list[tuple[int, str, str]]:
-        """Record the end of a connection, and so of its share sessions, which are returned: broker,
-        group, member."""
+        """Record the end of a connection, which ends its share sessions.  Returns these as (broker,
+        group, member)."""
         ended = [key for key, one in self._opened.items() if one.connection == connection_id]
         for key in ended:
             del self._opened[key]
@@ -141,8 +142,8 @@ class ShareAnswers:
             yield broker, ("share-session-lost", f"group {request.body.group_id}", lost)
 
     def on_decided(self, reply: Reply) -> Iterator[tuple[int, BrokenPromise]]:
-        """What an answer breaks, with its broker; called once it is decided, and perhaps again when
-        it is sent."""
+        """What an answer breaks, with its broker.  Called once the answer is decided, and perhaps
+        again when it is sent."""
         yield from self._check_session(reply)
         answer, body = reply.body, reply.request.body
         asked = self._asked.pop(reply.request, None)

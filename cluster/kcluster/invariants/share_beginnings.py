@@ -1,14 +1,14 @@
-"""What is left in the state of a share partition when it is initialized again.
+"""State of a share partition that is still there after it was initialized again.
 
 Owns: the confirmed initializations, what leaders have written since, and each state that a leader
 reads with more than that.  Never: looks into a coordinator (shares.py knows what must be in it).
 Kafka: ShareCoordinatorShard.initializeState; KIP-932.
 
     share-state-kept   an administrator has reset the offsets of a share group, or its state was
-                       deleted, and a leader still reads what became of records before
+                       deleted, but a leader still reads the earlier state of records
 
-A write counts from its arrival on, be it stored or not.  A coordinator that has a successor may
-answer with an older state.
+A write counts from its arrival on, whether it is stored or not.  A coordinator that has a successor
+may answer with an older state.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ _ShareKey = tuple[str, bytes, int]
 
 
 class _StatesAsked(NamedTuple):
-    """A request that is not answered yet.  `number`: it grows from one to the next; `keys`: the
-    share partitions that it is about."""
+    """A request that is not answered yet.  `number`: counts the requests in order of arrival;
+    `keys`: its share partitions."""
 
     number: int
     keys: tuple[_ShareKey, ...]
@@ -54,7 +54,7 @@ class Beginnings:
         """(number of the request, number of the last request before its answer)."""
 
     def forget(self) -> None:
-        """Forget the initializations, because a disk has lost records."""
+        """Discard the initializations: the share coordinators' logs may have lost records."""
         self._asked = {}
         self._begun = {}
 
@@ -81,8 +81,8 @@ class Beginnings:
             forget_oldest(self._written)
 
     def on_answer(self, node: int, number: int, answer: PeerResponse) -> Iterator[BrokenPromise]:
-        """What the answer of a coordinator breaks when it arrives at a node.  `number`: the id that
-        the request had when it arrived."""
+        """What a coordinator's answer breaks when it arrives at a node.  `number`: the id that was
+        recorded when the request arrived."""
         asked = self._asked.pop((node, number), None)
         if asked is None:
             return
@@ -121,7 +121,7 @@ class Beginnings:
 
 
 def _merged(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Ranges of offsets, those that overlap or are neighbours as one."""
+    """The ranges of offsets, with overlapping and adjacent ranges merged."""
     found: list[tuple[int, int]] = []
     for first, last in sorted(ranges):
         if found and first <= found[-1][1] + 1:

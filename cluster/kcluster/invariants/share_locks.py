@@ -1,13 +1,13 @@
 """Acquisition locks that do not end, or are too many.
 
-Owns: the time at which a lock of a share partition must have ended, and each that has not; the
+Owns: the time by which a lock of a share partition must have ended, and each overdue lock; the
 number of records that may be in flight.  Never: ends a lock (broker/share/window.py does), knows a
 member's requests (shares.py does).  Kafka: SharePartition.AcquisitionLockTimerTask,
 share.partition.max.record.locks; KIP-932.
 
-A leader that runs takes records back when their lock ends.  One that was paused, or has just begun,
-gets its time anew.  A batch of the log is not divided, so the last one in flight may exceed the
-limit, but none that comes after it is acquired.
+A running leader takes records back when their lock ends.  After a pause, or a start, a broker gets
+its time again.  Batches of the log are not split, so the last batch in flight may exceed the limit,
+but no batch after it is acquired.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ class OverdueLocks:
     def __init__(self, processes: Mapping[int, Process], reconfigured: Mapping[str, None]) -> None:
         self._processes = processes
         self._reconfigured = reconfigured
-        """The groups whose limit may have been another one when their records were acquired."""
+        """The groups whose limit may have been different when their records were acquired."""
         self._up_since: dict[tuple[int, int], int] = {}
-        """The time of the first look since which each life of a broker was never seen paused."""
+        """The time since which each life of a broker was up at every look."""
         self._found: dict[_Lock, None] = {}
 
     def look(self, now_ms: int, slack_ms: int) -> Iterator[tuple[int, BrokenPromise]]:

@@ -1,4 +1,4 @@
-"""What share coordinators and leaders of share partitions have promised, as their answers show it.
+"""The promises of share coordinators and of share partitions' leaders, as their answers show them.
 
 Owns: the stored state of each share partition as its leaders know it, the records that members
 hold, and each answer that contradicts these.  Never: looks into a coordinator or a leader.
@@ -7,18 +7,19 @@ Kafka: ShareCoordinatorShard, SharePartition; KIP-932.
     stale-share-write   a leader's write is stored, though a later leader has read the state
     share-state-back    a leader reads a state that is older than what was stored (see also
                         replayed_shares.py)
-    foreign-ack         a member's acknowledgement is accepted for a record that another one holds
+    foreign-ack         a member's acknowledgement is accepted for a record that another member
+                        holds
     acquired-twice      a member gets a record while another one holds it
-    stale-share-leader  a broker that has lost the partition, and leads it again, delivers records
-                        without having loaded the state
-    lock-lost           a member's acknowledgement is refused as if it did not hold the record, or
-                        its leader forgets that when the connection of another member ends
-    lock-differs        locks last for another time than the leader's metadata say
-    share-overcounted   a leader stores that more records are settled than there are from the start
-                        offset on, without those that members hold
+    stale-share-leader  a broker that lost the partition and leads it again delivers records before
+                        it has loaded the state again
+    lock-lost           a member loses a record that it holds: the acknowledgement is refused, or
+                        the leader drops the share partition when another member's connection ends
+    lock-differs        a leader's answer names a lock duration that differs from its metadata
+    share-overcounted   a leader stores a delivery-complete count above the number of records from
+                        the start offset on that no member holds
 
-A member holds a record from the answer that delivers it, until it acknowledges it, its lock or its
-session ends, or the leader loads the state again.  A renewal that is confirmed begins a new lock.
+A member holds a record from the answer that delivers it until the member acknowledges it, the lock
+or the session ends, or the leader loads the state again.  A confirmed renewal begins a new lock.
 share_answers.py compares answers with requests.
 """
 
@@ -79,14 +80,15 @@ STATE_ANSWERS: Final = (
 """The bodies of share coordinators' answers about states.  Nodes exchange many other messages, so
 these are tuples, and made once."""
 _OPENS: Final = 0
-"""The epoch of a share session that begins; a final one is below it."""
+"""The epoch that opens a share session; a smaller epoch closes the session."""
 _RENEW: Final = 4
 """The type of an acknowledgement that only asks for more time; a group may not allow it."""
 _NOT_HELD: Final = ErrorCode.INVALID_RECORD_STATE
 
 
 class OffsetRange(Protocol):
-    """A range of offsets in a message, with the last one: perhaps a stranger's, of any size."""
+    """An inclusive range of offsets in a message, which may come from any client and be of any
+    size."""
 
     @property
     def first_offset(self) -> int: ...
@@ -104,7 +106,8 @@ class StoredBatch(OffsetRange, Protocol):
 
 
 class _StoredState(Struct):
-    """The state of a share partition, as its leaders know it: at least this was stored."""
+    """The state of a share partition as its leaders know it; the stored state must be at least
+    this."""
 
     leader_epoch: int = -1
     start_offset: int = -1
@@ -112,7 +115,7 @@ class _StoredState(Struct):
 
 
 class _Hold(Struct):
-    """A record that a member holds, from a broker that led in this leader epoch."""
+    """A member's hold on a record, which `broker` delivered as leader in this leader epoch."""
 
     member: str
     connection: int
@@ -130,10 +133,10 @@ class _Loss(Struct):
 
 
 class _Arrived(Struct):
-    """A request of a member.  `number`: it grows from one to the next; `refused`: what is broken if
-    its acknowledgements for a partition are accepted; `owned`: what is broken if they are refused
-    as of records that it does not hold; `renewed`: the held records for which it asks for more
-    time, by partition."""
+    """A member's request that has no answer yet.  `number`: counts the requests in order of
+    arrival.  By partition, `refused`: what is broken if the acknowledgements are accepted; `owned`:
+    what is broken if they are refused with INVALID_RECORD_STATE; `renewed`: the held records for
+    which the member asks for more time."""
 
     number: int
     broker: int
@@ -169,26 +172,27 @@ class SharePromises:
         self._shortest_ms: dict[str, int] = {}
         """The shortest lock that members of a group were told of."""
         self.reconfigured: dict[str, None] = {}
-        """The groups with new configs: each broker learns of them at another time, so how long
-        its locks last is not known."""
+        """The groups whose configs have changed: each broker learns of that at a different time, so
+        the duration of its locks is not known."""
 
     def on_configured(self, group: str) -> None:
         """Record that a group has new configs, such as share.record.lock.duration.ms."""
         self.reconfigured[group] = None
 
     def forget(self) -> None:
-        """Forget what was stored, because a disk has lost records."""
+        """Discard the known states: the share coordinators' logs may have lost records."""
         self._stored = {}
         self._asked = {}
         self._beginnings.forget()
 
     def on_resigned(self, broker: int, topic: str, partition: int) -> None:
-        """Record that a broker knows that it does not lead a partition any more."""
+        """Record that a broker has learned that it no longer leads a partition."""
         if (broker, topic, partition) in self._losses:
             self._losses[broker, topic, partition] = _Loss(self._arrivals)
 
     def on_loaded(self, broker: int, group: str, topic: str, partition: int) -> None:
-        """Record that a leader has loaded the state, so that no record is held."""
+        """Record that a leader has loaded a share partition's state: no member holds its records
+        any more."""
         loss = self._losses.setdefault((broker, topic, partition), None)
         if loss is not None:
             loss.loaded[group] = None
@@ -198,8 +202,8 @@ class SharePromises:
     def held_at(
         self, broker: int, led_by: LedBy, now_ms: int
     ) -> Iterator[tuple[_ShareKey, BrokenPromise]]:
-        """The share partitions of which members hold records from a broker, each with what is
-        broken if it forgets that."""
+        """The share partitions whose records members hold from a broker, each with what is broken
+        if the broker drops it."""
         for key, held in self._holds.items():
             led = led_by(broker, *key[1:])
             for offset, hold in held.items() if led is not None else ():
@@ -215,8 +219,8 @@ class SharePromises:
         self._release(connection_id)
 
     def _release_all(self, broker: int, group: str, member: str) -> None:
-        """Record the end of a member's session: it releases what the member got in any session with
-        this broker, maybe through another connection."""
+        """Record the end of a member's session: it releases every record that the member got from
+        this broker, even through another connection."""
         for key, held in self._holds.items():
             if key[0] == group:
                 of_member = [
@@ -233,8 +237,9 @@ class SharePromises:
     # ---------------------------------------------------------------------- coordinators
 
     def on_peer_request(self, node: int, request: PeerRequest, is_newest: IsNewest) -> None:
-        """Record a request about states when it arrives at a coordinator.  One that has a successor
-        may not know of it, and may answer with an older state."""
+        """Record a request about share states when it arrives at a coordinator.  Only the newest
+        coordinator is bound by what is stored: a deposed coordinator may answer with an older
+        state."""
         body = request.body
         if not isinstance(body, _OF_STATES):
             return
@@ -260,8 +265,8 @@ class SharePromises:
     def overcounted(
         self, request: PeerRequest, led_by: LedBy, now_ms: int
     ) -> Iterator[BrokenPromise]:
-        """What a leader's write breaks, when it arrives, by the number of records that it says need
-        no more deliveries."""
+        """What a leader's write breaks if its delivery-complete count is too high; called when the
+        write arrives at a coordinator."""
         body: m.WriteShareGroupStateRequest = request.body
         for topic in body.topics:
             for row in topic.partitions:
@@ -283,8 +288,8 @@ class SharePromises:
     def on_peer_response(
         self, node: int, number: int, response: PeerResponse
     ) -> Iterator[BrokenPromise]:
-        """What an answer of a coordinator breaks, one of STATE_ANSWERS, when it arrives at a node.
-        `number`: the id that the request had when it arrived."""
+        """What a coordinator's answer (a body in STATE_ANSWERS) breaks when it arrives at a node.
+        `number`: the id that was recorded when the request arrived."""
         answer = response.body
         yield from self._beginnings.on_answer(node, number, response)
         request, known = self._asked.pop((node, number), (None, {}))
@@ -351,8 +356,9 @@ class SharePromises:
     # --------------------------------------------------------------------------- members
 
     def on_request(self, broker: int, request: Request, led_by: LedBy, now_ms: int) -> None:
-        """Record a member's request when it arrives at a leader: which of its acknowledgements must
-        be refused.  The records that it acknowledges itself it does not hold any more."""
+        """Record a member's request when it arrives at a leader, and which of its acknowledgements
+        must be refused or accepted.  The member no longer holds the records that it
+        acknowledges."""
         body: m.ShareFetchRequest | m.ShareAcknowledgeRequest = request.body
         group, member = body.group_id or "", body.member_id or ""
         if body.share_session_epoch <= _OPENS:
@@ -395,8 +401,8 @@ class SharePromises:
     def on_decided(
         self, reply: Reply, led_by: LedBy, now_ms: int
     ) -> Iterator[tuple[int, BrokenPromise]]:
-        """What an answer breaks, with its broker; called once it is decided, and perhaps again when
-        it is sent."""
+        """What an answer breaks, with its broker.  Called once the answer is decided, and perhaps
+        again when it is sent."""
         yield from self.answers.on_decided(reply)
         request, answer = reply.request, reply.body
         arrived = self._arrived.pop(request, None)
@@ -408,7 +414,7 @@ class SharePromises:
             differs = Outdated(Measure.LOCK_MS, answer.acquisition_lock_timeout_ms, lock_ms)
             yield broker, ("lock-differs", f"group {request.body.group_id}", differs)
         body: m.ShareFetchRequest | m.ShareAcknowledgeRequest = request.body
-        # Records may have been acquired before the group got its present configs.
+        # The records may have been acquired under earlier configs, with a shorter lock.
         told_ms = answer.acquisition_lock_timeout_ms
         shortest_ms = self._shortest_ms.get(body.group_id or "", told_ms)
         self._shortest_ms[body.group_id or ""] = min(told_ms, shortest_ms)
@@ -441,7 +447,7 @@ class SharePromises:
                 if loss and loss.arrivals < arrived.number and key[0] not in loss.loaded:
                     unread = NotLoaded(led.leader_epoch, row.acquired_records[0].first_offset)
                     yield broker, ("stale-share-leader", _subject(key), unread)
-                # An answer may have waited for acknowledgements to be stored, and the lock not.
+                # The answer may have waited for acknowledgements to be stored, while the lock ran.
                 until_ms = arrived.at_ms + self._shortest_ms[key[0]]
                 held_in = (request.connection_id, broker, led.leader_epoch)
                 own = _Hold(body.member_id or "", *held_in, until_ms)
@@ -461,14 +467,14 @@ class SharePromises:
 
 
 def offsets_of(batch: OffsetRange, from_offset: int) -> range:
-    """The offsets of a stored batch, from one on; none if they are more than may be in flight: then
-    no leader has written it, but a stranger."""
+    """The offsets of a stored batch from `from_offset` on.  None of them if there are more than may
+    be in flight: then the batch was written by some other client, not by a leader."""
     first = max(batch.first_offset, from_offset)
     return range(first, batch.last_offset + 1 if batch.last_offset - first < MAX_HELD else first)
 
 
 def progress_at(batches: Sequence[StoredBatch], offset: int) -> Progress:
-    """The progress of a record by the stored batches, which are in order."""
+    """A record's progress according to stored batches, which are sorted by offset."""
     at = bisect_left(batches, offset, key=lambda one: one.last_offset)
     if at == len(batches) or batches[at].first_offset > offset:
         return NO_PROGRESS
@@ -476,7 +482,7 @@ def progress_at(batches: Sequence[StoredBatch], offset: int) -> Progress:
 
 
 def _named(held: Iterable[int], batches: Sequence[OffsetRange]) -> list[int]:
-    """The held offsets that are in one of the batches, which may overlap and be of any size."""
+    """The held offsets within any of the batches.  Batches may overlap and be of any size."""
     if not batches:
         return []
     ranges = sorted((one.first_offset, one.last_offset) for one in batches)
@@ -493,8 +499,8 @@ def _all_held(
     ],
     connection: int,
 ) -> dict[int, _Hold]:
-    """The records that a request acknowledges, if they are all held through its connection, and
-    none is named twice; else none."""
+    """The records that a request acknowledges, if its connection holds all of them, none is named
+    twice, and none is renewed; otherwise none."""
     count = sum(one.last_offset - one.first_offset + 1 for one in batches)
     if not 0 < count <= len(held) or any(_RENEW in one.acknowledge_types for one in batches):
         return {}
@@ -510,7 +516,7 @@ def _renewed(
     ],
     member: str,
 ) -> dict[int, _Hold]:
-    """The records of a member for which a request asks for nothing but more time."""
+    """A member's held records that a request renews without also acknowledging them."""
     only = [one for one in batches if set(one.acknowledge_types) == {_RENEW}]
     others = _named(held, [one for one in batches if one not in only]) if only else []
     return {

@@ -1,6 +1,6 @@
-"""Which member had a partition last, by what the coordinators of groups with epochs have told.
+"""Which member had a partition last, by the answers of coordinators to groups with epochs.
 
-Owns: the last member that was told to have each partition, and the one before it.  Never: looks
+Owns: the last member that was told to have each partition, and the member before it.  Never: looks
 into a coordinator, judges a whole request (memberships.py does).  Kafka: KIP-848, KIP-1071,
 KIP-1251.
 
@@ -47,7 +47,7 @@ class Tenures:
         """The topics that a subtopology reads, by group and subtopology."""
 
     def forget(self) -> None:
-        """Forget the holders, because a disk has lost records."""
+        """Discard the holders: the coordinators' logs may have lost records."""
         self._holders = {}
         self._before = {}
 
@@ -87,15 +87,15 @@ class Tenures:
         forget_oldest(self._holders)
 
     def on_replaced(self, group: str, old: str, new: str) -> None:
-        """Record that a static member is back under another id: it has had its partitions all the
-        time."""
+        """Record that a static member is back under another id: it keeps its partitions."""
         for holders in (self._holders, self._before):
             for place, (epoch, member) in holders.items():
                 if member == old and place[0] == group:
                     holders[place] = (epoch, new)
 
     def topic(self, name: str, topic_id: bytes) -> str | bytes:
-        """How a topic is kept here, which a message names by its name, its id, or both."""
+        """The key of a topic in these records; a message names the topic by its name, its id, or
+        both."""
         return name or self.name_of(topic_id) or topic_id
 
     def owner_of(self, group: str, name: str, topic_id: bytes, partition: int) -> str | None:
@@ -106,8 +106,8 @@ class Tenures:
     def given_away(
         self, group: str, name: str, topic_id: bytes, partition: int, own: _Holder
     ) -> GivenAway | None:
-        """What is wrong with a commit of `own` member in `own` older epoch: another member has the
-        partition, or has had it since, before it came back."""
+        """What is broken if a commit of `own` (older epoch, member) is accepted: another member has
+        the partition, or has had it since that epoch."""
         place = (group, self.topic(name, topic_id), partition)
         epoch, member = own
         holder = self._holders.get(place)

@@ -1,4 +1,4 @@
-"""Clients that a broker serves although it has said that they are over a quota.
+"""Requests that a broker serves although it should have muted the connection to throttle a client.
 
 Owns: the time until which each connection is to be muted, by the answers that it got.  Never: knows
 a quota, or a rate.  Kafka: ClientQuotaManager.throttle, SocketServer's muted channels; KIP-219.
@@ -27,8 +27,8 @@ class MutedConnections:
         """The requests that came before that, each with the time until which it has to wait."""
 
     def on_request(self, request: Request, now_ms: int) -> int:
-        """Record a request, which may come on a muted connection.  Returns the time from which on
-        it may be served."""
+        """Record a request, which may come on a muted connection.  Returns the time from which it
+        may be served."""
         until_ms = self._until_ms.get(request.connection_id, 0)
         if until_ms <= now_ms:
             return now_ms

@@ -4,9 +4,9 @@ Owns: the rule that a member is told no epoch, and no assignment of a generation
 committed.  Never: replays a log (replayed_groups.py does), looks into a coordinator.  Kafka:
 CoordinatorRuntime, which answers when all that an answer is based on is committed.
 
-A member that repeats a request whose answer was lost changes nothing: that answer, too, is based on
-what was written before.  What was told too early may be gone after a failover, and its member is
-fenced, or has what is given to another one.
+A repeated request, after its answer was lost, changes nothing: its answer, too, is based on what
+was written before.  What a member was told too early may be gone after a failover: the member is
+then fenced, or has partitions that are also given to another member.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ OF_MEMBERS: Final = frozenset((_SYNC, *_HEARTBEATS))
 
 
 def asked_of(request: Request) -> tuple[str, str]:
-    """The key and the topic by which the coordinator of a member or a producer is found."""
+    """The key and the topic that determine the coordinator of a member or a producer."""
     if request.api_key in OF_MEMBERS:
         return request.body.group_id, GROUP_METADATA_TOPIC
     return transactional_id_of(request) or "", TRANSACTION_STATE_TOPIC
 
 
 def told_too_early(reply: Reply, groups: ReplayedGroups) -> BrokenPromise | None:
-    """What an answer breaks if the committed `groups` do not have it; None: nothing."""
+    """What an answer breaks if it is ahead of the committed `groups`; None: nothing."""
     request, body = reply.request, reply.body
     if body is None or body.error_code:
         return None

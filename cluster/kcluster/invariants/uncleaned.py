@@ -1,14 +1,16 @@
-"""Logs that must be cleaned by now.
+"""Compacted logs that the cleaner should have cleaned by now.
 
-Owns: since when the oldest dirty segment of each compacted log is due.  Never: cleans a log
-(partition/log/compaction.py does).  Kafka: LogCleanerManager.maxCompactionDelay; KIP-354.
+Owns: the time since which each compacted log's oldest dirty segment is due for cleaning.  Never:
+cleans a log (partition/log/compaction.py does).  Kafka: LogCleanerManager.maxCompactionDelay;
+KIP-354.
 
-    compaction-overdue   a log has kept its oldest dirty segment as it is for more than two rounds
-                         of the cleaner after max.compaction.lag.ms was over
+    compaction-overdue   the oldest dirty segment of a log was still not cleaned more than two
+                         rounds of the cleaner after max.compaction.lag.ms had passed
 
-The lag counts from the oldest record, however many come after it: a log that is written to all the
-time is cleaned, too.  What the cleaner must not touch is not due: the newest segment, what is not
-committed or in a transaction, and what is younger than min.compaction.lag.ms.
+The lag counts from the oldest dirty records, so a log that is written to all the time must be
+cleaned, too.  A segment is not due while the cleaner must leave it alone: if it is the active
+segment, if it has uncommitted records or records younger than min.compaction.lag.ms, or if its log
+has an open transaction.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ SLACK_MS: Final = 1_000
 
 
 class Uncleaned:
-    """The logs of all brokers.  `look` is called from time to time."""
+    """The due times of all brokers' logs.  `look` is called from time to time."""
 
     def __init__(self) -> None:
         self._due: dict[Replica, tuple[int, int]] = {}
@@ -34,7 +36,7 @@ class Uncleaned:
     def look(
         self, replicas: Iterable[Replica], backoff_ms: int, now_ms: int
     ) -> Iterator[tuple[Replica, NotCleaned]]:
-        """Look at the logs of one broker that runs."""
+        """Yields the overdue logs of one running broker."""
         for replica in replicas:
             lag_ms = replica.config.max_compaction_lag_ms
             if lag_ms == NO_LAG_LIMIT or "compact" not in replica.config.cleanup_policy:
@@ -52,13 +54,14 @@ class Uncleaned:
                 yield replica, NotCleaned(oldest.base_offset, age_ms, lag_ms)
 
     def forget(self, replicas: Iterable[Replica]) -> None:
-        """Forget what was due on a broker that does not run."""
+        """Discard the due times of the logs of a broker that is not running."""
         for replica in replicas:
             self._due.pop(replica, None)
 
 
 def oldest_dirty(replica: Replica, now_ms: int) -> Batch | None:
-    """The first batch of the oldest dirty segment of a log, if that may be cleaned."""
+    """The first batch of a log's oldest dirty segment; None if the cleaner must not clean that
+    yet."""
     log, config = replica.log, replica.config
     table = log.producer_table
     if log.is_uncleanable or (table is not None and table.has_unstable):

@@ -1,7 +1,7 @@
 """Checks the invariants of a running cluster after each step.
 
 Owns: the times of the checks (after each step of a node), and the choice of replicas (the replicas
-that the event may have moved).  Never: finds a violation (invariants.py does), changes anything in
+that the step may have changed).  Never: finds a violation (invariants.py does), changes anything in
 the cluster.  Kafka: no counterpart.
 """
 
@@ -97,8 +97,8 @@ _NONE: Final[tuple[Replica, ...]] = ()
 
 
 class Watch:
-    """Checks every step of every node, just before the next step runs.  At the end, its caller
-    calls `check_last_step` once more."""
+    """Checks each step of each node, just before the next step runs.  The caller checks the last
+    step by calling `check_last_step`."""
 
     def __init__(self, dispatcher: Dispatcher, invariants: Invariants | None = None) -> None:
         self.invariants = invariants or Invariants()
@@ -120,14 +120,15 @@ class Watch:
         self._marked: list[Reply] = []
         """The answers of this step to administrators who have sent markers."""
         self._given: list[tuple[Replica, m.OffsetFetchResponse, list[UnstableRead]]] = []
-        """The answers of this step with offsets that an open transaction might change before it."""
+        """The answers of this step with offsets that an open transaction could change before it."""
         self._unknown: list[tuple[Replica, OffsetGiven]] = []
-        """The offsets in answers of this step that nobody has committed."""
+        """The offsets in this step's answers that were never committed, or were deleted."""
         self._committed_reads: dict[Request, int] = {}
         """The unanswered requests of members whose share group has read_committed, with their
         broker."""
         self._held: dict[SharePartition, BrokenPromise] = {}
-        """The share partitions that this step must not forget, as it ends one connection alone."""
+        """The share partitions that this step must not drop: it ends only another member's
+        connection."""
         self._loaded: list[SharePartitionLoaded] = []
         """The share partitions that were loaded in this step."""
         self._locks = OverdueLocks(dispatcher.processes, self.invariants.shares.reconfigured)
@@ -226,7 +227,7 @@ class Watch:
                 invariants.check_unstable(self._stepped_ms, replica, body, unstable)
 
     def _check_share_leaders(self, node: BrokerNodeView) -> None:
-        """Check what the last step has loaded of share partitions, and what it has forgotten."""
+        """Check the share partitions that the last step has loaded, or has dropped."""
         now_ms, invariants = self._stepped_ms, self.invariants
         held, self._held = self._held, {}
         for key, broken in held.items():
@@ -238,8 +239,7 @@ class Watch:
                 invariants.check_share_start(now_ms, led, each.start_offset)
 
     def _check_coordinators(self, node: BrokerNodeView, concerned: Sequence[Replica]) -> None:
-        """Check what the coordinators hold whose logs the last step may have moved, and which ends
-        of transactions it has confirmed."""
+        """Check what the coordinators hold whose logs the last step may have changed."""
         now_ms, invariants = self._stepped_ms, self.invariants
         is_asked = isinstance(self._event, Request)
         for replica in concerned:
@@ -257,7 +257,7 @@ class Watch:
                     for name, fact in misfetched(reply.request.body, reply.body):
                         self.invariants.report_broker(self._stepped_ms, node.node_id, name, fact)
                     if reply.request is self._event:
-                        # What waited may have been refused before the broker began to lead.
+                        # A delayed answer may have been decided before the broker began to lead.
                         find = partial(named_replica, node.replicas)
                         for replica, denied in denials(reply.body, find):
                             name = "leader-denied"
@@ -269,7 +269,7 @@ class Watch:
         now_ms, invariants = self._stepped_ms, self.invariants
         for topic in body.responses:
             for data in topic.partitions:
-                # Old formats arrive as bytes.
+                # Records in old formats are raw bytes.
                 if type(data.records) is not list or not data.records:
                     continue
                 name = getattr(topic, "topic", "")  # a share fetch names topics by id only
@@ -321,7 +321,8 @@ class Watch:
                 )
 
     def _applied_offset(self, broker: BrokerRegistration) -> int | None:
-        """The metadata offset of a broker's registered process; None if another one runs."""
+        """The metadata offset of a broker's registered process; None if a different process
+        runs."""
         process = self._processes.get(broker.broker_id)
         node = None if process is None else process.last_broker
         return node.image.offset if node is not None and node.epoch == broker.epoch else None
@@ -356,7 +357,7 @@ class Watch:
             self._on_peer_response(node_id, event, now_ms)
 
     def _on_peer_request(self, node_id: int, request: PeerRequest, now_ms: int) -> None:
-        """Record a node's request before the other node knows of it."""
+        """Record a request between nodes just before the receiving node handles it."""
         invariants, kind = self.invariants, type(request.body)
         if kind is _HeartbeatRequest:
             if self._controller is not None:
@@ -379,8 +380,8 @@ class Watch:
                     invariants.report_promise(now_ms, broken, request.source)
 
     def _on_peer_response(self, node_id: int, response: PeerResponse, now_ms: int) -> None:
-        """Check an answer when it arrives.  Its id lacks the life of its node, which the request
-        had."""
+        """Check an answer between nodes when it arrives.  The id in it lacks the node's life, which
+        is part of the recorded id."""
         number = number_of(self._life, response.request_id)
         if type(response.body) is _HeartbeatResponse:
             held_back = self.invariants.heartbeats.on_answer(node_id, number, response)
@@ -445,8 +446,8 @@ class Watch:
             )
 
     def _look_around(self, now_ms: int) -> None:
-        """Look for stalls, overdue transactions and locks, idle members of share groups, and silent
-        brokers; called from time to time, between two steps."""
+        """Run the periodic checks between two steps: stalls, overdue transactions and locks, topics
+        that groups lack, idle members of share groups, silent brokers, and all of rounds.py."""
         slack_ms = max(LOCK_SLACK_MS, self.invariants.memberships.slack_ms)
         overdue = (*self._locks.look(now_ms, slack_ms), *self._patterns.look(now_ms))
         for broker, broken in (*overdue, *self._idle.look()):
@@ -469,9 +470,8 @@ class Watch:
         self.invariants.report_stalls(self._stepped_ms, self._stalls.longer_than(limit_ms))
 
     def check_logs(self) -> None:
-        """Report logs that brokers have kept of partitions which they do not host, and whatever
-        else a last look shows.  A broker removes the logs of an earlier life when it has caught up
-        with the metadata."""
+        """Look at each node a last time, and report logs of partitions that a broker does not host.
+        A broker removes such logs of an earlier life when it has caught up with the metadata."""
         self._rounds.look(self._stepped_ms)
         for process in self._processes.values():
             node, disk = process.broker, process.disk
@@ -534,7 +534,7 @@ class Watch:
             if request.api_key == _LIST_OFFSETS:
                 self._check_listed(node_id, reply, now_ms)
             elif request.api_key in OF_PRODUCERS:
-                # A refusal is decided when it is given, unless a rule has delayed it.
+                # A refusal is decided in the step that sends it, unless a fault rule delays it.
                 if reply.body and (request is self._event or not error_in(request, reply.body)):
                     self._told.append(reply)
             elif request.api_key in OF_MEMBERS:
@@ -551,13 +551,13 @@ class Watch:
                 self._note_offsets(node_id, reply)
 
     def _check_listed(self, broker: int, reply: Reply, now_ms: int) -> None:
-        """Check the ends of partitions that a consumer is given, by what was committed before this
+        """Check the latest offsets that a consumer gets against what was committed before this
         step."""
         request = reply.request
         node, asked = self._processes[broker].last_broker, request.body
         if (
             node is None
-            or request is not self._event  # a rule has delayed the answer
+            or request is not self._event  # a fault rule has delayed it
             or request.api_version < 1
             or asked.replica_id != CONSUMER_ID
             or asked.isolation_level == READ_COMMITTED
@@ -594,8 +594,8 @@ class Watch:
         return None if replica is None else replica.leader_epoch
 
     def _home(self, broker: int, key: str, of: str = GROUP_METADATA_TOPIC) -> Replica | None:
-        """The replica with the partition of a group (or of a transactional id, in another topic),
-        if the broker leads it."""
+        """The replica of the coordinator's partition for a group (or for another key, in topic
+        `of`), if the broker leads it."""
         node = self._processes[broker].last_broker
         topic = None if node is None else node.image.topics.get(of)
         if node is None or topic is None:
@@ -614,7 +614,7 @@ class Watch:
         return knows_all(self.invariants.partition(TRANSACTION_STATE_TOPIC, home), replica)
 
     def _leading(self, broker: int) -> Leading:
-        """How to find the partitions that a broker leads."""
+        """A function that finds the partitions that a broker leads."""
         node = self._processes[broker].last_broker
 
         def leading(topic: str, index: int) -> tuple[Replica, ObservedPartition] | None:
@@ -643,8 +643,8 @@ class Watch:
         return configs.get("share.isolation.level") == "read_committed"
 
     def _held_by_others(self, broker: int, now_ms: int) -> dict[SharePartition, BrokenPromise]:
-        """The share partitions of which members with other connections hold records, each with what
-        is broken if the broker forgets that."""
+        """The share partitions whose records members with other connections hold, each with what is
+        broken if the broker drops it."""
         node = self._processes[broker].broker
         held = self.invariants.shares.held_at(broker, self._led_by, now_ms)
         return {
@@ -654,7 +654,7 @@ class Watch:
         }
 
     def _check_shared_reads(self, reply: Reply, now_ms: int) -> None:
-        """Check what a group gets that had read_committed all the time."""
+        """Check the records for a group that had read_committed from the request to the answer."""
         request, body = reply.request, reply.body
         broker = self._committed_reads.pop(request, -1)
         if broker < 0 or body is None or not self._is_committed(broker, request):
