@@ -98,6 +98,19 @@ def test_it(kafka_cluster):
 """
 
 
+LIVE = """
+def test_it(kafka_cluster):
+    assert kafka_cluster.bootstrap
+"""
+
+
+def test_search__says_that_a_live_test_is_run_once(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(test_it=LIVE)
+    result = pytester.runpytest_inprocess("-p", "no:cacheprovider", "--kcluster-search", "9s")
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(["kcluster: no search in 1 of the tests, whose cluster is live;*"])
+
+
 def test_keep_going__counts_seeds_by_reason(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(test_it=SEEDS)
     trace = pytester.path / "trace"

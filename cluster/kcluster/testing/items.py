@@ -28,6 +28,9 @@ FIXTURE: Final = "kafka_cluster"
 VIRTUAL_FIXTURE: Final = "virtual_cluster"
 SHARED: Final = ("kafka_cluster_module", "kafka_cluster_session")
 STAY_LIVE: Final = "is shared by tests, so it is live; only kafka_cluster can be in virtual time"
+NOT_SEARCHED: Final = (
+    'whose cluster is live; it needs clock="virtual" in the mark, or --kcluster-clock virtual'
+)
 HASH_SEED_INI: Final = "kcluster_hash_seed"
 SEED_LIMIT_INI: Final = "kcluster_seed_limit"
 SEED: Final = pytest.StashKey[int]()
@@ -74,6 +77,12 @@ def refused_by_kafka(error: BaseException) -> str:
 def is_virtual(item: pytest.Item) -> bool:
     """Whether an item's kafka_cluster is in virtual time."""
     return FIXTURE in getattr(item, "fixturenames", ()) and clock_of(item) == "virtual"
+
+
+def has_live_cluster(item: pytest.Item) -> bool:
+    """Whether an item has a cluster in real time, in which nothing can be searched for."""
+    names = getattr(item, "fixturenames", ())
+    return any(name in (FIXTURE, *SHARED) for name in names) and not is_virtual(item)
 
 
 def seeds_of(item: pytest.Item) -> range:

@@ -33,6 +33,7 @@ from kcluster.testing.items import (
     KEEP_GOING,
     LIFE,
     MARK,
+    NOT_SEARCHED,
     SEARCH,
     SEARCH_PLAIN,
     SEED,
@@ -45,6 +46,7 @@ from kcluster.testing.items import (
     TRACE_FILE,
     clock_of,
     first_seed_of,
+    has_live_cluster,
     is_virtual,
     narrow_use,
     refused_by_kafka,
@@ -199,12 +201,17 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 # ----------------------------------------------------------------------------- the clock
 
 
-def pytest_report_collectionfinish(config: pytest.Config, items: list[pytest.Item]) -> str | None:
-    """Report the number of tests that stay live, if all were to run in virtual time."""
-    if config.getoption("--kcluster-clock") not in ("virtual", "both"):
-        return None
-    found = sum(any(name in SHARED for name in getattr(x, "fixturenames", ())) for x in items)
-    return f"kcluster: in {found} of the tests, a cluster {STAY_LIVE}" if found else None
+def pytest_report_collectionfinish(config: pytest.Config, items: list[pytest.Item]) -> list[str]:
+    """Report the number of tests that stay live, if all were to run in virtual time; and of those
+    in which nothing is searched for."""
+    lines: list[str] = []
+    if config.getoption("--kcluster-clock") in ("virtual", "both"):
+        found = sum(any(name in SHARED for name in getattr(x, "fixturenames", ())) for x in items)
+        lines += [f"kcluster: in {found} of the tests, a cluster {STAY_LIVE}"] if found else []
+    if config.getoption(SEARCH) is not None:
+        found = sum(has_live_cluster(item) for item in items)
+        lines += [f"kcluster: no search in {found} of the tests, {NOT_SEARCHED}"] if found else []
+    return lines
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

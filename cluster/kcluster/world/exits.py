@@ -6,10 +6,15 @@ no counterpart.
 
 from __future__ import annotations
 
+import sys
+import traceback
 from collections.abc import Callable
+from types import TracebackType
 from typing import final
 
 from msgspec import Struct
+
+from kcluster.operations.errors import ClusterError
 
 
 class AtExit(Struct, frozen=True, eq=False):
@@ -45,4 +50,28 @@ class AtExits:
         while wanted := [entry for entry in self._entries if app in (None, entry.app)]:
             entry = wanted[-1]
             self._entries.remove(entry)
-            entry.function(*entry.arguments, **entry.keywords)
+            with _Reported(entry):
+                entry.function(*entry.arguments, **entry.keywords)
+
+
+class _Reported:
+    """Writes an exception of a call to stderr and goes on, as an interpreter does at its exit.  A
+    time limit or deadlock of the world ends everything."""
+
+    def __init__(self, entry: AtExit) -> None:
+        self._entry = entry
+
+    def __enter__(self) -> None:
+        return
+
+    def __exit__(
+        self,
+        _kind: type[BaseException] | None,
+        error: BaseException | None,
+        _trace: TracebackType | None,
+    ) -> bool:
+        if not isinstance(error, Exception) or isinstance(error, ClusterError):
+            return False
+        sys.stderr.write(f"Exception ignored in atexit callback: {self._entry.function!r}\n")
+        traceback.print_exception(error, file=sys.stderr)
+        return True
