@@ -584,6 +584,26 @@ steps: [{at: 1s, kill: 3}, {at: 3s, stop: 1, for: 1s}]
 """
 
 
+SHUT_DOWN_FOR_ANOTHER_CONTROLLER = """\
+topology:
+  brokers: 5
+  topics: {orders: {assignment: [[1, 2, 3], [3, 4, 5]], config: {min.insync.replicas: 2}}}
+  config: {broker.session.timeout.ms: 1000, broker.heartbeat.interval.ms: 200}
+workload: {producers: {topic: orders, rate: 5/s}}
+duration: 4s
+steps:
+  - {at: 1s, kill: 3, for: 5s}
+  - {at: 1s, stop: 1, for: 5s}
+  - {at: 2s, kill: controller, for: 1s}
+  - {at: 3s, stop: 4, for: 5s}
+"""
+"""Broker 1 waits for broker 3, which is dead, and gives up before the next controller is active."""
+
+
+def test_shutdown__that_a_new_controller_was_not_asked_for() -> None:
+    assert run(SHUT_DOWN_FOR_ANOTHER_CONTROLLER).passed
+
+
 def test_shutdown__that_waits_for_a_dead_broker(monkeypatch: pytest.MonkeyPatch) -> None:
     assert run(ONE_IS_DEAD).passed
 

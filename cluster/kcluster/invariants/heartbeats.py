@@ -7,9 +7,10 @@ at the controller's sessions.  Kafka: BrokerHeartbeatManager.
 
 A broker that shuts down waits until it leads nothing, and until every active broker has applied the
 metadata that says so.  It does not wait for brokers that are fenced or shut down themselves.  For
-a new controller, each session begins when it becomes active.  A heartbeat of a broker's earlier
-life, which comes late, changes nothing.  A new process is registered when the session of the last
-one has ended, however that process ended (KIP-631).
+a new controller, each session begins when it becomes active, and a broker shuts down only once it
+has asked this controller, too.  A heartbeat of a broker's earlier life, which comes late, changes
+nothing.  A new process is registered when the session of the last one has ended, however that
+process ended (KIP-631).
 """
 
 from __future__ import annotations
@@ -168,7 +169,7 @@ class BrokerHeartbeats:
         return all(
             self._newest.get((one.broker_id, one.epoch), (-1, -1))[1] >= image.offset
             for one in image.brokers.values()
-            if one.is_active
+            if one.is_active or (not one.fenced and (one.broker_id, one.epoch) not in self._asked)
         )
 
 
