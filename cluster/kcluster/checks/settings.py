@@ -43,6 +43,7 @@ class Setting(StrEnum):
     GROUP_DELETED = "a group deleted by an administrator"
     RECREATED = "a deleted topic of the same name"
     DELAYED_COMMIT = "a commit delayed by a fault rule"
+    OVERTAKEN_COMMIT = "a commit overtaken by the client's next one"
     COPIED = "records copied by a fault rule"
     ALTERED = "fetched records altered by a fault rule"
 
@@ -71,6 +72,7 @@ CAUSES: Final[dict[Setting, Cause]] = {
     Setting.GROUP_DELETED: Cause.GROUP_DELETED,
     Setting.RECREATED: Cause.RECREATED,
     Setting.DELAYED_COMMIT: Cause.FAULT_RULE,
+    Setting.OVERTAKEN_COMMIT: Cause.OVERTAKEN,
     Setting.COPIED: Cause.FAULT_RULE,
     Setting.ALTERED: Cause.FAULT_RULE,
 }

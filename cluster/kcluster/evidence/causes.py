@@ -97,6 +97,7 @@ class Cause(StrEnum):
     OFFSETS_RESET = "offsets-reset"
     GROUP_DELETED = "group-deleted"
     RECREATED = "recreated-topic"
+    OVERTAKEN = "overtaken-request"
 
 
 MEANINGS: Final[dict[Cause, str]] = {
@@ -144,6 +145,7 @@ MEANINGS: Final[dict[Cause, str]] = {
     Cause.OFFSETS_RESET: "an administrator gave a group other offsets",
     Cause.GROUP_DELETED: "an administrator deleted a group, and its offsets with it",
     Cause.RECREATED: "a client used a deleted topic after another one had got its name",
+    Cause.OVERTAKEN: "a request arrived after the client's next one, which had a new connection",
 }
 
 _DEATHS: Final = {

@@ -19,7 +19,7 @@ from kcluster.checks.stories.administered import OffsetChange, changes_within
 from kcluster.checks.stories.commits import commit_ms
 from kcluster.checks.stories.groups import deposed_answer, group_losses
 from kcluster.checks.stories.reads import changes_between
-from kcluster.contract import Note
+from kcluster.contract import Note, Request
 from kcluster.events.brokers import BrokerDown, DiskReplaced, RecordsLost
 from kcluster.events.network import RuleHit
 from kcluster.events.rule_effects import Delay
@@ -45,8 +45,9 @@ class CommittedOffsetBack(RunAnomaly):
     committed-offset-back: orders-0: group g committed 5 and fetched 3 later
 
     An administrator may reset offsets, or delete the group.  A commit that a fault rule held until
-    its client had committed again is accepted, and a coordinator that was replaced may answer until
-    it knows (`allowed`).
+    its client had committed again is accepted; so is one that the client's next commit, on a new
+    connection, has overtaken.  A coordinator that was replaced may answer until it knows
+    (`allowed`).
     """
 
     def find(self, run: RunHistory) -> Iterator[Finding]:
@@ -66,6 +67,8 @@ class CommittedOffsetBack(RunAnomaly):
         delayed = _delayed(facts, anomaly, committed_ms, until_ms)
         if delayed is not None:
             return Explanation([link(delayed), *links], Setting.DELAYED_COMMIT)
+        if _is_overtaken(facts, anomaly, written_ms, until_ms):
+            return Explanation(links, Setting.OVERTAKEN_COMMIT)
         deposed = deposed_answer(facts, group, partition, anomaly.first, committed_ms, until_ms)
         if deposed:
             return Explanation([*links, deposed[0]], Setting.DEPOSED_COORDINATOR)
@@ -125,6 +128,25 @@ def _delayed(facts: Facts, anomaly: Anomaly, from_ms: int, until_ms: int) -> Not
         ):
             return note
     return None
+
+
+def _is_overtaken(facts: Facts, anomaly: Anomaly, from_ms: int, until_ms: int) -> bool:
+    """Whether a member committed the older offset first, through a connection that it gave up; that
+    request was still on its way when the newer commit arrived through the next connection."""
+    sent = {anomaly.first: list[Request](), anomaly.other: list[Request]()}
+    for answer in facts.recorder.answers:
+        at_ms, _, reply = answer
+        for each in commits_of(facts.recorder, (answer,)) if from_ms <= at_ms <= until_ms else ():
+            is_its = (each.group, each.partition) == (anomaly.client, anomaly.partition)
+            if is_its and each.is_accepted and each.offset in sent:
+                sent[each.offset].append(reply.request)
+    return any(
+        older.body.member_id == newer.body.member_id
+        and older.connection_id < newer.connection_id
+        and older.arrived_ms >= newer.arrived_ms
+        for older in sent[anomaly.first]
+        for newer in sent[anomaly.other]
+    )
 
 
 def _forgotten(facts: Facts, anomaly: Anomaly) -> Iterator[Link]:
