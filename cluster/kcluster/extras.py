@@ -13,6 +13,7 @@ import json
 import os.path
 import shlex
 from typing import Final
+from urllib.parse import unquote, urlsplit
 
 DISTRIBUTION: Final = "kcluster-sim"
 
@@ -31,8 +32,6 @@ def how_to_install(extra: str) -> str:
 
 def command(extra: str, url: str | None) -> str:
     """The command for an installation from this URL; None: from an index."""
-    from urllib.parse import unquote, urlsplit
-
     if url is None:
         return f"pip install '{DISTRIBUTION}[{extra}]'"
     parts = urlsplit(url)

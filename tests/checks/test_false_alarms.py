@@ -395,7 +395,7 @@ steps:
 checks: {verdict: invalid, anomalies: {committed-offset-back: 1}}
 """
 COMMITTED_BACK_BY_OVERTAKING = """
-# A slow link holds a commit. Its client gives the connection up, and commits again on the next one.
+# A slow link holds a commit. Its client commits again, on a new connection.
 topology:
   brokers: 1
   profile: fast
@@ -488,8 +488,8 @@ steps:
 checks: {allowed_anomalies: passed-over}
 """
 DELETED_BY_A_LEADER = """
-# Broker 1 has offsets 6 to 20 from its own epoch, which were never committed. Broker 3, the next
-# leader, commits others there, deletes them, and dies before it can tell broker 1 of its log start.
+# Broker 1 has offsets 6 to 20 that were never committed. The next leader commits others there,
+# deletes them, and dies before it can tell broker 1 of its log start.
 topology:
   brokers: 3
   topics:
@@ -505,12 +505,7 @@ topology:
     log.retention.check.interval.ms: 200
     leader.imbalance.check.interval.seconds: 5
 workload:
-  producers:
-    topic: orders
-    name: shop
-    rate: 5/s
-    in_flight: 1
-    config: {request.timeout.ms: 3000, delivery.timeout.ms: 60000}
+  producers: {topic: orders, name: shop, rate: 5/s, in_flight: 1, config: {request.timeout.ms: 3000}}
 duration: 9s
 seed: 8937
 steps:

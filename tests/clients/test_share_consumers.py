@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from kcluster.clients.consumer.settings import ConsumerPlan, ConsumerSettings
@@ -22,10 +20,12 @@ def sharing(
     release: float = 0.0,
     mode: str = "implicit",
     renew: float = 0.0,
-    **configs: Any,
+    at_once: int = 500,
 ) -> ShareConsumer:
     plan = ConsumerPlan(topics=(TOPIC,), commit="never")
-    settings = ConsumerSettings(group_id="g", share_acknowledgement_mode=mode, **configs)
+    settings = ConsumerSettings(
+        group_id="g", share_acknowledgement_mode=mode, max_poll_records=at_once
+    )
     consumer = ShareConsumer(name, story.ledger, plan, settings, release, renew)
     story._add(name, consumer)
     return consumer
@@ -67,7 +67,7 @@ def test_share_consumers__explicit_acknowledgement_is_of_one_record_at_a_time() 
 
 def test_share_consumers__a_renewed_lock_outlasts_the_first_one() -> None:
     story = Story()
-    first = sharing(story, "a", mode="explicit", renew=0.25, max_poll_records=2)
+    first = sharing(story, "a", mode="explicit", renew=0.25, at_once=2)
     started(story, first, sharing(story, "b"))
     producer = story.producer(count=40)
     assert story.until(lambda: producer.is_done and len(set(accepted(story))) == 40, 300_000)
