@@ -505,7 +505,8 @@ topology:
     log.retention.check.interval.ms: 200
     leader.imbalance.check.interval.seconds: 5
 workload:
-  producers: {topic: orders, name: shop, rate: 5/s, in_flight: 1, config: {request.timeout.ms: 3000}}
+  producers:
+    {topic: orders, name: shop, rate: 5/s, in_flight: 1, config: {request.timeout.ms: 3000}}
 duration: 9s
 seed: 8937
 steps:

@@ -55,7 +55,7 @@ def _loaded(topology: Topology) -> type[ClusterTls]:
 
 
 def needs_extra(error: ModuleNotFoundError) -> str:
-    """The message for an installation in which TLS could not be imported.  Any other missing module
+    """The message for an installation in which TLS could not be imported.  Another missing module
     is raised again."""
     if error.name is None or not error.name.startswith("cryptography"):
         raise error
