@@ -17,7 +17,7 @@ from kcluster.events.partitions import LeaderChange, LogTruncated, PartitionEven
 from kcluster.events.render import ECHOES, one_line
 from kcluster.events.words import is_said_by, sentence_of, text_after_subject
 from kcluster.protocol.names import has_internal_prefix
-from kcluster.runs.bars import bar, legend, offsets_per_cell
+from kcluster.runs.bars import Glyph, bar, block, legend, offsets_per_cell
 from kcluster.runs.moment import partition_at
 from kcluster.runs.record import AppendRow, NoteRow, RunRecord
 
@@ -25,7 +25,7 @@ LABEL_CHARS: Final = 9
 """The least width of the labels beside the logs."""
 
 
-def explain(record: RunRecord, partition: str = "") -> Iterator[str]:
+def explain(record: RunRecord, partition: str = "", glyph: Glyph = block) -> Iterator[str]:
     """The lines of the story of a run, with rich markup; with `partition` (`orders-0`), only the
     lines about this partition. KeyError if the run has no such partition."""
     names = partitions_of(record)
@@ -46,12 +46,12 @@ def explain(record: RunRecord, partition: str = "") -> Iterator[str]:
         yield _line(note, notes, info.began_ms)
         event = note.event
         if isinstance(event, LeaderChange | LogTruncated) and event.subject in chosen:
-            yield from drawing(record, event.subject, note.at_ms)
+            yield from drawing(record, event.subject, note.at_ms, glyph)
     yield ""
     for name in chosen:
         yield f"at the end, {name}:"
-        yield from drawing(record, name, info.ended_ms)
-    yield from _legend(record, chosen)
+        yield from drawing(record, name, info.ended_ms, glyph)
+    yield from _legend(record, chosen, glyph)
     if record.processed or record.problems:
         yield ""
         yield from _processing(record, chosen)
@@ -100,10 +100,9 @@ def _line(note: NoteRow, notes: dict[tuple[int, int], NoteRow], began_ms: int) -
 # ------------------------------------------------------------------------------------ drawing
 
 
-def drawing(record: RunRecord, partition: str, at_ms: int) -> Iterator[str]:
-    """The log of each replica of a partition at `at_ms`.  A cell stands for a few offsets and has
-    the colour of the epoch that wrote them; `|` is the high watermark; beyond the log end it is
-    blank."""
+def drawing(record: RunRecord, partition: str, at_ms: int, glyph: Glyph = block) -> Iterator[str]:
+    """The log of each replica of a partition at `at_ms`.  A cell stands for a few offsets and shows
+    the epoch that wrote them; `|` is the high watermark; beyond the log end it is blank."""
     topic, number = partition.rsplit("-", 1)
     key = (topic, int(number))
     found = partition_at(record, key, at_ms)
@@ -116,7 +115,9 @@ def drawing(record: RunRecord, partition: str, at_ms: int) -> Iterator[str]:
     width = max(LABEL_CHARS, *(len(replica.standing) for replica in replicas))
     for replica in sorted(replicas, key=lambda each: each.broker):
         ends, watermark = (0, replica.log_end_offset, end), replica.high_watermark
-        cells = bar(ends, watermark, per_cell, lambda offset: _epoch_of(offset, appends, at_ms))
+        cells = bar(
+            ends, watermark, per_cell, lambda offset: _epoch_of(offset, appends, at_ms), glyph
+        )
         yield (
             f"{'':>13}broker {replica.broker} {replica.standing:<{width}} {''.join(cells)}"
             f"  end {replica.log_end_offset}, hw {watermark}"
@@ -131,12 +132,12 @@ def _epoch_of(offset: int, appends: Sequence[AppendRow], at_ms: int) -> int:
     return 0
 
 
-def _legend(record: RunRecord, chosen: Sequence[str]) -> Iterator[str]:
+def _legend(record: RunRecord, chosen: Sequence[str], glyph: Glyph) -> Iterator[str]:
     epochs = sorted(
         {row.epoch for row in record.appends if f"{row.topic}-{row.partition}" in chosen}
     )
     if epochs:
-        yield f"{'':>13}{legend(epochs)}"
+        yield f"{'':>13}{legend(epochs, glyph)}"
 
 
 def _escaped(text: str) -> str:

@@ -285,6 +285,7 @@ def test_explain__explains_a_run_from_its_directory(run: Callable[..., Result]) 
     assert result.exit_code == 0
     assert "leader_elected" in result.output
     assert "at the end, orders-0:" in result.output
+    assert "0 epoch 0" in result.output, "a pipe has no colours"
     refused = run("explain", "runs", "--partition", "ordres-0")
     assert (refused.exit_code, "did you mean orders-0?" in refused.output) == (2, True)
     assert run("explain", "nowhere").exit_code == 2

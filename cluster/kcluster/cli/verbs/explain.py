@@ -19,7 +19,9 @@ from kcluster.cli.click_tools import Section, section
 def command(run: str, partition: str, as_page: bool, no_colour: bool) -> None:
     """Explain a run: each change, its cause, and the replicas' logs.
 
-    RUN is a directory written by `kcluster scenario run --out`, or one that contains `latest`.
+    RUN is a directory written by `kcluster scenario run --out`, or one that contains `latest`. In
+    the logs, a cell has the colour of the leader epoch that wrote it; without colours, the epoch's
+    last digit.
     """
     from kcluster.cli.work.explain import explain_run
 

@@ -12,6 +12,7 @@ from kcluster.cli.click_tools import fail
 from kcluster.cli.errors import CommandError
 from kcluster.config.files.problems import unknown
 from kcluster.plain_output import plain_console
+from kcluster.runs.bars import block, digit
 from kcluster.runs.directory import RunError, find_run, read_run, write_page
 from kcluster.runs.explain import explain, partitions_of
 
@@ -34,6 +35,8 @@ def explain_run(run: str, partition: str, as_page: bool, no_colour: bool) -> Non
     if partition and partition not in names:
         text = f"{partition}: {unknown('partition in this run', partition, names)}"
         fail(CommandError(text, 2))
-    console = plain_console(highlight=False, soft_wrap=True, no_color=no_colour)
-    for line in explain(record, partition):
+    # None: as NO_COLOR says (https://no-color.org).
+    console = plain_console(highlight=False, soft_wrap=True, no_color=no_colour or None)
+    has_colours = console.color_system is not None and not console.no_color
+    for line in explain(record, partition, block if has_colours else digit):
         console.print(line)
