@@ -98,6 +98,32 @@ def test_it(kafka_cluster):
 """
 
 
+KILLS = """
+import time
+import pytest
+from kafka import KafkaProducer
+
+@pytest.mark.kafka_cluster(clock="virtual", topics={"orders": {}})
+def test_it(kafka_cluster):
+    producer = KafkaProducer(bootstrap_servers=kafka_cluster.bootstrap.split(","))
+    for number in range(20):
+        producer.send("orders", b"order %d" % number)
+        time.sleep(1)
+        if number == 10:
+            kafka_cluster.kill("leader(orders-0)", wait=False)
+    producer.close()
+    kafka_cluster.calm()
+    assert kafka_cluster.verdict()
+"""
+
+
+@pytest.mark.timeout_s(300)
+def test_search__a_kill_of_the_test_may_come_too_late(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(test_it=KILLS)
+    options = ("-q", "-p", "no:cacheprovider", "-W", "ignore", "--kcluster-search", "12")
+    pytester.runpytest_subprocess(*options).assert_outcomes(passed=1)
+
+
 LIVE = """
 def test_it(kafka_cluster):
     assert kafka_cluster.bootstrap

@@ -74,6 +74,15 @@ def refused_by_kafka(error: BaseException) -> str:
     return "" if verbs is None or not isinstance(error, verbs.RefusedOnKafka) else str(error)
 
 
+def collision(item: pytest.Item, error: BaseException) -> str:
+    """Why a verb of a test could not be performed beside the steps of a search: its node was in
+    another state, such as killed; empty if the test failed otherwise."""
+    states = sys.modules.get("kcluster.operations.states")
+    if STEPS not in item.stash or states is None or not isinstance(error, states.WrongState):
+        return ""
+    return f"a step of the search came before a verb of the test: {error}"
+
+
 def is_virtual(item: pytest.Item) -> bool:
     """Whether an item's kafka_cluster is in virtual time."""
     return FIXTURE in getattr(item, "fixturenames", ()) and clock_of(item) == "virtual"

@@ -45,6 +45,7 @@ from kcluster.testing.items import (
     TRACE,
     TRACE_FILE,
     clock_of,
+    collision,
     first_seed_of,
     has_live_cluster,
     is_virtual,
@@ -430,7 +431,8 @@ def pytest_runtest_makereport(
         end_at_users_line(call.excinfo.value)
     with _outside():
         report = yield
-        if call.excinfo is not None and (why := refused_by_kafka(call.excinfo.value)):
+        error = None if call.excinfo is None else call.excinfo.value
+        if error is not None and (why := refused_by_kafka(error) or collision(item, error)):
             path, line, _ = item.location
             report.outcome, report.longrepr = "skipped", (path, (line or 0) + 1, why)
         if report.failed and report.when == "call" and add_stories(item, report):
