@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from kcluster.broker.coordinator.classic_group import ClassicGroup
+from kcluster.broker.coordinator.classic_members import ClassicMember
 from kcluster.broker.coordinator.consumer import heartbeat
 from kcluster.broker.coordinator.consumer.group import ConsumerGroup
 from kcluster.broker.coordinator.consumer.member import ConsumerMember
@@ -190,6 +191,77 @@ def test_coordinator__that_resigns_and_leaves_a_join_without_an_answer(
     monkeypatch.setattr(ClassicGroup, "unload", unload)
     result = run(JOINS_WHILE_ITS_COORDINATOR_MOVES)
     assert names(result) == {"no-reply"}
+
+
+LEFT_TO_CLASSIC_MEMBERS = f"""\
+topology:
+  brokers: 3
+  topics: {{orders: {{partitions: 4, replication_factor: 3}}}}
+{SHORT_SESSIONS}    group.consumer.migration.policy: bidirectional
+    group.consumer.assignment.interval.ms: 0
+workload:
+  producers: {{topic: orders, rate: 20/s}}
+  consumers:
+    - {{topics: orders, name: new, group: mixed, group_protocol: consumer, stop: 6s}}
+    - {{topics: orders, name: old, group: mixed, start: 1s}}
+duration: 9s
+"""
+
+
+def test_group__that_becomes_classic_and_does_not_rebalance(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert run(LEFT_TO_CLASSIC_MEMBERS).passed
+    monkeypatch.setattr(ClassicGroup, "rebalance", lambda *_: None)
+    assert "partition-dropped" in names(run(LEFT_TO_CLASSIC_MEMBERS))
+
+
+UPGRADED = LEFT_TO_CLASSIC_MEMBERS.replace("stop: 6s", "start: 5s").replace(", start: 1s", "")
+
+
+def test_group__that_gets_epochs_and_forgets_a_partition(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert run(UPGRADED).passed
+    sound = ConsumerGroup.target_of
+
+    def target_of(self: ConsumerGroup, *args: Any) -> Any:
+        return {
+            member_id: {topic_id: some - {3} for topic_id, some in target.items()}
+            for member_id, target in sound(self, *args).items()
+        }
+
+    monkeypatch.setattr(ConsumerGroup, "target_of", target_of)
+    assert "partition-dropped" in names(run(UPGRADED))
+
+
+WAITS_FOR_THE_LEADER = """\
+topology:
+  brokers: 1
+  topics: {orders: {partitions: 4, replication_factor: 1}}
+  config: {group.initial.rebalance.delay.ms: 0, group.min.session.timeout.ms: 500}
+workload:
+  producers: {topic: orders, rate: 20/s}
+  consumers:
+    - {topics: orders, name: slow, group: billing, config: {session.timeout.ms: 8000}}
+    - topics: orders
+      name: quick
+      group: billing
+      start: 2s
+      config: {session.timeout.ms: 1000, heartbeat.interval.ms: 200}
+    - {topics: orders, name: late, group: billing, start: 6s}
+duration: 15s
+steps:
+  - at: 4s
+    rule: {api: [JoinGroup, SyncGroup], client: slow, delay: 2500ms, of: request}
+    for: 8s
+"""
+
+
+def test_member__that_has_to_send_heartbeats_while_it_waits(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert names(run(WAITS_FOR_THE_LEADER)) == set()
+    monkeypatch.setattr(ClassicMember, "excused_from_heartbeat", False)
+    assert "removed-waiting" in names(run(WAITS_FOR_THE_LEADER))
 
 
 KEPT = """\

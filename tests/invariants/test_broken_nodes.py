@@ -466,3 +466,44 @@ def test_cleaner__that_does_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(maintenance, "compact", lambda *_: 0)
     (found, *_) = texts(run(COMPACTED), "compaction-overdue")
     assert found.endswith("and was not cleaned; max.compaction.lag.ms is 500")
+
+
+QUOTA_COMES_AND_GOES = """\
+topology: {brokers: 1, topics: {orders: {partitions: 1, replication_factor: 1}}}
+workload: {producers: {topic: orders, name: shop, rate: 20/s}}
+duration: 9s
+steps:
+  - {at: 1s, set_config: {clients: all, config: {producer_byte_rate: 90000}}}
+  - {at: 7s, set_config: {clients: all, config: {producer_byte_rate: 70000}}}
+"""
+
+
+def test_quota__that_a_broker_does_not_notice(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert run(QUOTA_COMES_AND_GOES).passed
+
+    def on_changed(quotas: ClientQuotas) -> None:
+        quotas.is_active = True
+
+    monkeypatch.setattr(ClientQuotas, "on_changed", on_changed)
+    (found, *_) = texts(run(QUOTA_COMES_AND_GOES), "quota-differs")
+    assert found.endswith(": 90000 in memory, 70000 in the log")
+
+
+EXPIRES_AND_IS_COMPACTED = """\
+topology:
+  brokers: 1
+  topics:
+    orders:
+      partitions: 1
+      replication_factor: 1
+      config: {cleanup.policy: "compact,delete", segment.ms: 200, retention.ms: 1000}
+  config: {log.retention.check.interval.ms: 300, log.initial.task.delay.ms: 100}
+workload: {producers: {topic: orders, rate: 10/s, keys: 5}}
+duration: 8s
+"""
+
+
+def test_retention__that_a_compacted_log_does_not_have(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert run(EXPIRES_AND_IS_COMPACTED).passed
+    monkeypatch.setattr(maintenance, "expire", lambda *_: 0)
+    assert texts(run(EXPIRES_AND_IS_COMPACTED), "retention-overdue")

@@ -8,7 +8,8 @@ from kcluster.broker.coordinator.classic_group import ClassicGroup
 from kcluster.contract import Request
 from kcluster.events.clients import Departure, GroupMemberExpired, GroupMemberLeft
 from kcluster.events.topics import ConfigChanged, ResourceType
-from kcluster.invariants.group_facts import RemovedEarly
+from kcluster.invariants.facts import Observed
+from kcluster.invariants.group_facts import RemovedEarly, RemovedWaiting
 from kcluster.invariants.removals import Removals
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
@@ -60,12 +61,22 @@ class Group:
             body.assignment = told.Assignment([told.TopicPartitions(TOPIC, given)])
         self._answer(ApiKey.CONSUMER_GROUP_HEARTBEAT, asked, body, at_ms, 0)
 
-    def expired(self, at_ms: int) -> RemovedEarly | None:
-        event = GroupMemberExpired("g", "a", SESSION_MS)
-        return self.removals.on_removed(event, self.broker, at_ms)
+    def ask(self, key: ApiKey, at_ms: int) -> Request:
+        joins = m.JoinGroupRequest("g", SESSION_MS, REBALANCE_MS, "a")
+        asked = joins if key is ApiKey.JOIN_GROUP else m.SyncGroupRequest("g", 1, "a")
+        request = Request(1, int(key), 3, 0, "a", asked)
+        self.removals.on_request(self.broker, request, at_ms)
+        return request
 
-    def left(self, at_ms: int, departure: Departure) -> RemovedEarly | None:
-        return self.removals.on_removed(GroupMemberLeft("g", "a", departure), self.broker, at_ms)
+    def expired(self, at_ms: int) -> Observed | None:
+        event = GroupMemberExpired("g", "a", SESSION_MS)
+        broken = self.removals.on_removed(event, self.broker, at_ms)
+        return None if broken is None else broken[2]
+
+    def left(self, at_ms: int, departure: Departure) -> Observed | None:
+        event = GroupMemberLeft("g", "a", departure)
+        broken = self.removals.on_removed(event, self.broker, at_ms)
+        return None if broken is None else broken[2]
 
 
 @pytest.fixture
@@ -163,6 +174,51 @@ def test_revocation__of_which_an_answer_with_an_error_may_have_said_more(group: 
     group.epoch_heartbeat(300, [0, 1], None, error=ErrorCode.COORDINATOR_NOT_AVAILABLE)
     group.epoch_heartbeat(500, [0, 1], None)
     assert group.left(3_200, Departure.NOT_REVOKED) is None
+
+
+@pytest.mark.parametrize("key", [ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP])
+def test_waiting__its_session_ends_though_it_waits(group: Group, key: ApiKey) -> None:
+    group.join(0, 1)
+    group.ask(key, 200)
+    name = "JoinGroup" if key is ApiKey.JOIN_GROUP else "SyncGroup"
+    assert group.expired(1_500) == RemovedWaiting("a", "session", name, 200, 1_500)
+
+
+def test_waiting__it_had_not_done_what_it_waits_for(group: Group) -> None:
+    group.join(0, 1)
+    group.ask(ApiKey.SYNC_GROUP, 200)
+    assert group.left(9_000, Departure.NOT_SYNCED) == RemovedWaiting(
+        "a", "not_synced", "SyncGroup", 200, 9_000
+    )
+    group.join(0, 1)
+    group.ask(ApiKey.SYNC_GROUP, 200)
+    assert group.left(9_000, Departure.NOT_JOINED) is None
+
+
+@pytest.mark.parametrize("why", ["answered", "muted", "died", "left", "new", "elsewhere", "epochs"])
+def test_waiting__its_session_may_end(group: Group, why: str) -> None:
+    group.has_epochs = why == "epochs"
+    if why != "new":
+        group.join(0, 1)
+    request = group.ask(ApiKey.JOIN_GROUP, 200)
+    if why in ("answered", "muted"):
+        group.removals.on_decided(COORDINATOR, request)
+    elif why == "died":
+        group.removals.on_death(COORDINATOR)
+    elif why == "elsewhere":
+        group.broker = OTHER
+    if why == "left":
+        assert group.left(1_500, Departure.LEFT) is None
+    else:
+        assert group.expired(1_500) is None
+
+
+def test_waiting__the_answer_to_a_request_that_was_sent_again_changes_nothing(group: Group) -> None:
+    group.join(0, 1)
+    first = group.ask(ApiKey.JOIN_GROUP, 200)
+    group.ask(ApiKey.JOIN_GROUP, 300)
+    group.removals.on_decided(COORDINATOR, first)
+    assert group.expired(1_500) == RemovedWaiting("a", "session", "JoinGroup", 300, 1_500)
 
 
 BEATS = """\

@@ -80,6 +80,19 @@ def test_delivery__more_often_than_a_record_may_be(answers: ShareAnswers) -> Non
     assert member.broken == ["share-over-deliveries"]
 
 
+@pytest.mark.parametrize(
+    ("limit", "count", "records", "is_broken"),
+    [(3, 3, 1, False), (3, 2, 5, False), (3, 3, 2, True), (2, 2, 2, False), (None, 3, 2, False)],
+)
+def test_delivery__the_last_one_of_a_record(
+    answers: ShareAnswers, limit: int | None, count: int, records: int, is_broken: bool
+) -> None:
+    answers.max_deliveries = lambda _broker, _group: limit
+    member = Member(answers)
+    member.answer(member.ask(0, 0), {0: records}, count=count)
+    assert member.broken == (["share-last-together"] if is_broken else [])
+
+
 @pytest.fixture
 def answers() -> ShareAnswers:
     return ShareAnswers()

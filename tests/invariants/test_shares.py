@@ -48,10 +48,16 @@ class Group:
         self.answer_write(leader, self.send_write(leader, epoch, start, *batches))
 
     def send_write(
-        self, leader: int, epoch: int, start: int, *batches: tuple[int, int, int, int]
+        self,
+        leader: int,
+        epoch: int,
+        start: int,
+        *batches: tuple[int, int, int, int],
+        state_epoch: int = 0,
     ) -> int:
         kind = m.WriteShareGroupStateRequest
-        row = kind.PartitionData(0, 0, epoch, start, 0, [kind.StateBatch(*one) for one in batches])
+        states = [kind.StateBatch(*one) for one in batches]
+        row = kind.PartitionData(0, state_epoch, epoch, start, 0, states)
         self._ids += 1
         body = kind("g", [kind.WriteStateData(TOPIC, [row])])
         self.arrive(PeerRequest(leader, number_of(self.life, self._ids), body))
@@ -75,15 +81,21 @@ class Group:
         answer = answered([answered.ReadStateResult(TOPIC, [row])])
         self._arrives(leader, PeerResponse(COORDINATOR, self._ids, answer))
 
-    def initialize(self, *, error: int = 0, is_answered: bool = True) -> None:
+    def initialize(self, *, error: int = 0, is_answered: bool = True, state_epoch: int = 0) -> None:
         asked, answered = m.InitializeShareGroupStateRequest, m.InitializeShareGroupStateResponse
         self._ids += 1
-        body = asked("g", [asked.InitializeStateData(TOPIC, [asked.PartitionData(0)])])
+        body = asked("g", [asked.InitializeStateData(TOPIC, [asked.PartitionData(0, state_epoch)])])
         self.arrive(PeerRequest(3, number_of(self.life, self._ids), body))
         row = answered.PartitionResult(0, error)
         answer = answered([answered.InitializeStateResult(TOPIC, [row])])
         if is_answered:
             self._arrives(3, PeerResponse(COORDINATOR, self._ids, answer))
+
+    def delete(self) -> None:
+        kind = m.DeleteShareGroupStateRequest
+        self._ids += 1
+        body = kind("g", [kind.DeleteStateData(TOPIC, [kind.PartitionData(0)])])
+        self.arrive(PeerRequest(3, number_of(self.life, self._ids), body))
 
     def _arrives(self, node: int, response: PeerResponse) -> None:
         found = self.shares.on_peer_response(
@@ -152,6 +164,36 @@ def test_write__of_a_leader_that_was_replaced(group: Group) -> None:
     assert group.broken == []
     group.write(1, 3, 7)
     assert group.broken == ["stale-share-write"]
+
+
+def test_write__of_a_leader_that_read_before_the_initialization(group: Group) -> None:
+    group.initialize(state_epoch=4)
+    group.write(1, 3, 5)
+    assert group.broken == ["stale-share-write"]
+
+
+def test_write__of_an_older_state_epoch_that_may_be_stored(group: Group) -> None:
+    before = group.send_write(1, 3, 5)
+    group.initialize(state_epoch=4)
+    group.answer_write(1, before)  # it was stored before the initialization
+    refused = group.send_write(1, 3, 6)
+    group.answer_write(1, refused, error=74)
+    group.answer_write(1, group.send_write(1, 3, 6, state_epoch=4))
+    group.answer_write(1, group.send_write(1, 3, 6, state_epoch=-1))
+    group.initialize(state_epoch=5, error=1)
+    group.initialize(state_epoch=6, is_answered=False)
+    group.answer_write(1, group.send_write(1, 3, 6, state_epoch=4))
+    group.has_successor = True
+    group.write(1, 3, 5)
+    assert group.broken == []
+
+
+def test_write__after_the_state_was_deleted(group: Group) -> None:
+    group.initialize(state_epoch=4)
+    group.delete()
+    group.initialize(state_epoch=1)
+    group.answer_write(1, group.send_write(1, 3, 6, state_epoch=1))
+    assert group.broken == []
 
 
 def test_state__goes_back(group: Group) -> None:

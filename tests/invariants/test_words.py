@@ -224,6 +224,23 @@ TEXTS = [
         "a-1 was removed (session), 200 ms before it was late",
     ),
     (
+        g.RemovedWaiting("a", "session", "JoinGroup", 100, 900),
+        "a was removed (session), though its JoinGroup had waited for 800 ms",
+    ),
+    (
+        g.GivenTogether("a", 5, 3, 4),
+        "a got offset 5 for the last time (3), and 3 more records with it",
+    ),
+    (
+        g.Dropped(2, 7, is_classic=True),
+        "the group became a classic group in generation 7, and no member has partition 2 any more",
+    ),
+    (
+        g.Dropped(2, 7, is_classic=False),
+        "the group became a group with epochs in generation 7, and no member has partition 2 any"
+        " more",
+    ),
+    (
         f.DeletedEarly(4, 300, 5_000, 900, -1),
         "offset 4 was deleted at an age of 300 ms, with 5000 bytes after it; retention.ms is 900,"
         " retention.bytes is -1",

@@ -33,6 +33,7 @@ class Measure(StrEnum):
     BROKER_EPOCH = "broker epoch"
     CLEANED_TO = "cleaned up to"
     PRODUCER_EPOCH = "producer epoch"
+    STATE_EPOCH = "state epoch"
     COORDINATOR_EPOCH = "coordinator epoch"
     SHARE_START = "start offset of the share partition"
     DELIVERIES = "count of deliveries"

@@ -222,6 +222,36 @@ class RemovedEarly(Observed, frozen=True):
     at_ms: int
 
 
+class RemovedWaiting(Observed, frozen=True):
+    """A member that its coordinator removed at `at_ms` although its `request` had waited there for
+    its answer since `since_ms`.  `reason`: the coordinator's."""
+
+    member: str
+    reason: str
+    request: str
+    since_ms: int
+    at_ms: int
+
+
+class GivenTogether(Observed, frozen=True):
+    """A record that a member got for the last time, `deliveries`, with other `records` of its
+    partition, the record itself included."""
+
+    member: str
+    offset: int
+    deliveries: int
+    records: int
+
+
+class Dropped(Observed, frozen=True):
+    """A partition that no member of a group has any more since the group became one of another
+    kind, in this generation or epoch."""
+
+    partition: int
+    generation: int
+    is_classic: bool
+
+
 class OffsetGiven(Observed, frozen=True):
     """An offset that was returned to a group although it was never committed, or was deleted."""
 

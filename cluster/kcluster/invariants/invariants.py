@@ -171,10 +171,10 @@ class Invariants:
                     self._forget_groups()
         elif isinstance(event, GroupEvent):
             if isinstance(event, GroupMemberLeft | GroupMemberExpired):
-                early = self.memberships.removals.on_removed(event, note.note_id[0], note.at_ms)
-                if early is not None:
-                    broken = ("removed-early", event.subject, early)
-                    self.report_promise(note.at_ms, broken, note.note_id[0])
+                broker = note.note_id[0]
+                broken = self.memberships.removals.on_removed(event, broker, note.at_ms)
+                if broken is not None:
+                    self.report_promise(note.at_ms, broken, broker)
             self.memberships.on_note(note)
         elif isinstance(event, SharePartitionLoaded):
             loaded = (event.broker, event.group, event.topic, event.partition)

@@ -250,6 +250,8 @@ class Memberships:
         forget_oldest(self._leader_epochs)
         arrival = self._arrivals[request] = _Arrival(broker, epoch, now_ms)
         forget_oldest(self._arrivals)
+        if group not in self._with_epochs:
+            self.removals.on_request(broker, request, now_ms)
         if request.api_key in _OF_EPOCHS:
             self._epoch_arrives(request, arrival, now_ms)
         elif request.api_key in _COMMITS:
@@ -271,6 +273,8 @@ class Memberships:
         if request.api_key == _DELETE_GROUPS and body is not None:
             self._forget_groups(one.group_id for one in body.results if not one.error_code)
         arrival = self._arrivals.pop(request, None)
+        if arrival is not None:
+            self.removals.on_decided(arrival.broker, request)
         if arrival is None or body is None:
             return
         if arrival.leader_epoch < self._leader_epochs.get(_group_of(request) or "", -1):

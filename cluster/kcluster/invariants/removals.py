@@ -7,6 +7,8 @@ scheduleConsumerGroupRebalanceTimeout, expireClassicGroupMemberHeartbeat}; KIP-6
 
     removed-early    a member's session was ended, or the member was removed because it had not
                      joined, synced or given up its partitions, before its timeout had passed
+    removed-waiting  a member was removed, or its session was ended, while it waited for the answer
+                     to its JoinGroup or SyncGroup
 
 The timeout is the member's own, although its group may wait longer for other members.  It counts
 from the arrival of a request that was served:
@@ -16,6 +18,9 @@ from the arrival of a request that was served:
                   not in a group with epochs, where a member may have to join for another reason
     sync          the answer to the JoinGroup that began the generation
     give up       a heartbeat that reports only partitions which its answer leaves to the member
+
+A member of a classic group that waits for an answer cannot send a heartbeat: it has no session
+until then, as soon as it has been in a generation.
 
 A new coordinator restarts every timeout, so a request that one broker has served says nothing about
 removals by another broker.
@@ -30,10 +35,11 @@ from msgspec import Struct
 from kcluster.contract import Request
 from kcluster.events.clients import Departure, GroupMemberExpired, GroupMemberLeft
 from kcluster.events.topics import ConfigChanged
-from kcluster.invariants.group_facts import RemovedEarly
-from kcluster.invariants.promises import forget_oldest
+from kcluster.invariants.group_facts import RemovedEarly, RemovedWaiting
+from kcluster.invariants.promises import BrokenPromise, forget_oldest
 from kcluster.invariants.tenures import partitions_of
 from kcluster.protocol import messages as m
+from kcluster.protocol.apis import ApiKey
 from kcluster.protocol.errors import ErrorCode
 from kcluster.timers import NEVER_MS
 
@@ -44,6 +50,9 @@ _OF_EPOCHS: Final = (
 )
 _OF_COMMITS: Final = (m.OffsetCommitResponse, m.TxnOffsetCommitResponse)
 """The answers of both kinds, as tuples that are made once."""
+_WAITED_FOR: Final = {int(ApiKey.JOIN_GROUP): "JoinGroup", int(ApiKey.SYNC_GROUP): "SyncGroup"}
+_DUTIES: Final = {Departure.NOT_JOINED: "JoinGroup", Departure.NOT_SYNCED: "SyncGroup"}
+"""The request that a member which is removed for this reason has not sent."""
 _NEVER: Final = -1
 _SESSION_TIMEOUT: Final = "session.timeout.ms"
 _Partitions = frozenset[tuple[bytes, int]]
@@ -63,6 +72,7 @@ class _OnTime(Struct):
     generation: int = _NEVER
     joined_ms: int = _NEVER
     revoked_ms: int = _NEVER
+    has_epochs: bool = False
     assigned: _Partitions | None = None
 
 
@@ -71,6 +81,9 @@ class Removals:
 
     def __init__(self) -> None:
         self._members: dict[tuple[str, str], _OnTime] = {}
+        self._waiting: dict[tuple[int, str, str], tuple[Request, int]] = {}
+        """The JoinGroup or SyncGroup of each member that has no answer yet, with the time of its
+        arrival, by (broker, group, member); only of groups without epochs."""
         self._has_new_sessions = False
         """Whether a config with a session timeout has changed: each coordinator learns of that at a
         different time."""
@@ -79,6 +92,25 @@ class Removals:
         """Record a change of configs."""
         if any(_SESSION_TIMEOUT in name for name in event.configs):
             self._has_new_sessions = True
+
+    def on_request(self, broker: int, request: Request, at_ms: int) -> None:
+        """Record a member's request that arrives at the coordinator of a group without epochs."""
+        if request.api_key in _WAITED_FOR and request.body.member_id:
+            key = (broker, request.body.group_id, request.body.member_id)
+            self._waiting[key] = (request, at_ms)
+            forget_oldest(self._waiting)
+
+    def on_decided(self, broker: int, request: Request) -> None:
+        """Record that a request waits no longer at its coordinator, or does not wait there yet."""
+        if request.api_key in _WAITED_FOR:
+            key = (broker, request.body.group_id, request.body.member_id)
+            if self._waiting.get(key, (None, 0))[0] is request:
+                del self._waiting[key]
+
+    def on_death(self, broker: int) -> None:
+        """Record the death of a broker's process: it answers no request any more."""
+        for key in [key for key in self._waiting if key[0] == broker]:
+            del self._waiting[key]
 
     def on_answered(
         self,
@@ -130,11 +162,21 @@ class Removals:
 
     def on_removed(
         self, event: GroupMemberExpired | GroupMemberLeft, broker: int, at_ms: int
-    ) -> RemovedEarly | None:
+    ) -> BrokenPromise | None:
         """What is broken if a broker has removed a member too early; None if it has not."""
+        request, since_ms = self._waiting.pop((broker, event.group, event.member), (None, 0))
         known = self._members.pop((event.group, event.member), None)
         if known is None or known.broker != broker:
             return None
+        if request is not None and known.generation != _NEVER and not known.has_epochs:
+            waited_for = _WAITED_FOR[request.api_key]
+            if isinstance(event, GroupMemberExpired):
+                waiting = RemovedWaiting(event.member, "session", waited_for, since_ms, at_ms)
+                return "removed-waiting", event.subject, waiting
+            if _DUTIES.get(event.departure) == waited_for:
+                reason = event.departure.value
+                waiting = RemovedWaiting(event.member, reason, waited_for, since_ms, at_ms)
+                return "removed-waiting", event.subject, waiting
         if isinstance(event, GroupMemberExpired):
             since_ms, time_ms = known.in_session_ms, known.session_ms
             if time_ms == NEVER_MS and not self._has_new_sessions:
@@ -150,7 +192,8 @@ class Removals:
             reason = event.departure.value
         if since_ms == _NEVER or time_ms == NEVER_MS or at_ms >= since_ms + time_ms:
             return None
-        return RemovedEarly(event.member, reason, since_ms + time_ms, at_ms)
+        early = RemovedEarly(event.member, reason, since_ms + time_ms, at_ms)
+        return "removed-early", event.subject, early
 
 
 def _note_generation(
@@ -167,6 +210,7 @@ def _note_generation(
     timeout_ms = asked.rebalance_timeout_ms if has_own else asked.session_timeout_ms
     known.rebalance_ms = min(known.rebalance_ms, timeout_ms)
     known.session_ms = min(known.session_ms, asked.session_timeout_ms)
+    known.has_epochs = has_epochs
     if not has_epochs:
         known.settled_ms = arrived_ms
     if generation > known.generation:

@@ -1,7 +1,7 @@
 """The rules that are checked from time to time, on every node.
 
 Owns: the looks at nodes, and which nodes have changed since the last look.  Never: decides what is
-wrong (applied.py, answered.py, in_sync.py, deletions.py, uncleaned.py do), changes a node.  Kafka:
+wrong (applied.py, answered.py, in_sync.py, deletions.py and others do), changes a node.  Kafka:
 no counterpart.
 """
 
@@ -18,9 +18,11 @@ from kcluster.controller.node_view import ControllerNodeView
 from kcluster.deaths import ProcessState
 from kcluster.invariants import answered, applied
 from kcluster.invariants.deletions import Deletions
+from kcluster.invariants.group_kinds import GroupKinds
 from kcluster.invariants.in_sync import InSyncRules
 from kcluster.invariants.invariants import Invariants
 from kcluster.invariants.preferred import PreferredLeaders
+from kcluster.invariants.quotas import quota_differences
 from kcluster.invariants.uncleaned import Uncleaned
 from kcluster.invariants.violations import violation
 from kcluster.partition.disk import Disk
@@ -48,6 +50,7 @@ class Rounds:
         self._deletions = Deletions()
         self._uncleaned = Uncleaned()
         self._preferred = PreferredLeaders()
+        self._group_kinds = GroupKinds()
         self._looked_ms = 0
         self._offsets_at_ms = OFFSETS_EVERY_MS
 
@@ -98,6 +101,7 @@ class Rounds:
                 self._in_sync.forget(node.replicas.all())
                 self._deletions.forget(node.replicas.all())
                 self._uncleaned.forget(node.replicas.all())
+                self._group_kinds.forget(node.node_id)
             else:
                 self._look_at(node, process.life, now_ms, asks_offsets)
 
@@ -133,6 +137,10 @@ class Rounds:
                 invariants.report_replica(now_ms, replica, "compaction-overdue", dirty)
             for replica, kept in deletions.look_at_retention(replicas, every_ms, now_ms):
                 invariants.report_replica(now_ms, replica, "retention-overdue", kept)
+        for broken in self._group_kinds.look(node):
+            invariants.report_promise(now_ms, broken, node.node_id)
+        if quota := next(quota_differences(node), None):
+            invariants.report_broker(now_ms, node.node_id, "quota-differs", quota)
         for replica, held in deletions.look_at_requests(node.node_id, replicas, node.image.brokers):
             invariants.report_replica(now_ms, replica, "deletion-held-back", held)
         if asks_offsets and isinstance(node, Broker):

@@ -8,6 +8,7 @@ SharePartitionManager.newContext, DelayedShareFetch, SharePartition.acquire; KIP
     share-unasked           records of a partition that is not in the member's share session
     share-over-limit        more records than the request's max_records
     share-over-deliveries   a record that was delivered more often than share.delivery.count.limit
+    share-last-together     a record at its last delivery, together with other records
     share-session-lost      a leader does not know a session that it has opened, though neither the
                             member nor its connection has ended it
 
@@ -24,7 +25,7 @@ from msgspec import Struct
 
 from kcluster.contract import Reply, Request
 from kcluster.invariants.facts import Measure, OutOfBounds
-from kcluster.invariants.group_facts import NotAsked, SessionLost
+from kcluster.invariants.group_facts import GivenTogether, NotAsked, SessionLost
 from kcluster.invariants.promises import BrokenPromise, forget_oldest
 from kcluster.protocol import messages as m
 from kcluster.protocol.errors import ErrorCode
@@ -170,9 +171,26 @@ class ShareAnswers:
         if limit is not None and deliveries > limit:
             often = OutOfBounds(Measure.DELIVERIES, deliveries, Measure.MAX_DELIVERIES, limit)
             yield asked.broker, ("share-over-deliveries", f"group {body.group_id}", often)
+        if limit is not None:
+            for fact in _given_together(body.member_id or "", answer, limit):
+                yield asked.broker, ("share-last-together", f"group {body.group_id}", fact)
         is_exact = body.share_acquire_mode == _RECORD_LIMIT
         most = body.max_records if is_exact else body.max_records - 1 + max(counts, default=0)
         if counts and sum(counts) > most:
             got = (Measure.RECORDS, sum(counts), Measure.MAX_RECORDS, body.max_records)
             broken = ("share-over-limit", f"group {body.group_id}", OutOfBounds(*got))
             yield asked.broker, broken
+
+
+def _given_together(
+    member: str, answer: m.ShareFetchResponse, limit: int
+) -> Iterator[GivenTogether]:
+    """The records in an answer that are at their last delivery and do not come alone.  A record
+    near the limit may be what its members die of, so it is isolated before, unless the limit is too
+    small for that."""
+    for topic in answer.responses if limit > 2 else ():
+        for row in topic.partitions:
+            count = sum(one.last_offset - one.first_offset + 1 for one in row.acquired_records)
+            last = [one for one in row.acquired_records if one.delivery_count == limit]
+            if last and count > 1:
+                yield GivenTogether(member, last[0].first_offset, limit, count)

@@ -6,6 +6,8 @@ Kafka: ShareCoordinatorShard.initializeState; KIP-932.
 
     share-state-kept   an administrator has reset the offsets of a share group, or its state was
                        deleted, but a leader still reads the earlier state of records
+    stale-share-write  a write is stored that names an earlier state epoch than the initialization
+                       before it: its leader goes on with what it had read before
 
 A write counts from its arrival on, whether it is stored or not.  A coordinator that has a successor
 may answer with an older state.
@@ -13,10 +15,11 @@ may answer with an older state.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
 from kcluster.contract import PeerRequest, PeerResponse
+from kcluster.invariants.facts import Measure, Outdated
 from kcluster.invariants.group_facts import StateKept
 from kcluster.invariants.promises import BrokenPromise, forget_oldest
 from kcluster.protocol import messages as m
@@ -27,7 +30,11 @@ said."""
 _INITIALIZE: Final = m.InitializeShareGroupStateRequest
 _WRITE: Final = m.WriteShareGroupStateRequest
 _READ: Final = m.ReadShareGroupStateRequest
+_DELETE: Final = m.DeleteShareGroupStateRequest
 _INITIALIZED: Final = m.InitializeShareGroupStateResponse
+_WRITTEN: Final = m.WriteShareGroupStateResponse
+_NO_EPOCH: Final = -1
+"""The state epoch of a request that is of no epoch."""
 
 _ShareKey = tuple[str, bytes, int]
 """(group, topic id, partition)."""
@@ -35,10 +42,13 @@ _ShareKey = tuple[str, bytes, int]
 
 class _StatesAsked(NamedTuple):
     """A request that is not answered yet.  `number`: counts the requests in order of arrival;
-    `keys`: its share partitions."""
+    `keys`: its share partitions; `epochs`: the state epochs of an initialization; `outdated`: the
+    share partitions for which a write must be refused."""
 
     number: int
     keys: tuple[_ShareKey, ...]
+    epochs: Mapping[_ShareKey, int]
+    outdated: Mapping[_ShareKey, Outdated]
 
 
 class Beginnings:
@@ -52,22 +62,32 @@ class Beginnings:
         """(number of the request, first offset, last offset) of each range in writes."""
         self._begun: dict[_ShareKey, tuple[int, int]] = {}
         """(number of the request, number of the last request before its answer)."""
+        self._epochs: dict[_ShareKey, int] = {}
+        """The state epochs of these initializations."""
+        self._ended: dict[_ShareKey, int] = {}
+        """The number of the last request to delete a state, which may have been refused."""
 
     def forget(self) -> None:
         """Discard the initializations: the share coordinators' logs may have lost records."""
         self._asked = {}
         self._begun = {}
+        self._epochs = {}
 
     def on_request(self, request: PeerRequest, newest: Iterable[_ShareKey]) -> None:
         """Record a request about states when it arrives at a coordinator.  `newest`: the share
         partitions in it of which that coordinator has no successor."""
         self._number += 1
         body = request.body
-        if isinstance(body, _INITIALIZE | _READ):
-            self._asked[request.source, request.request_id] = _StatesAsked(
-                self._number, tuple(newest)
-            )
+        if isinstance(body, _INITIALIZE | _READ | _WRITE):
+            keys = tuple(newest)
+            epochs = {} if isinstance(body, _READ) else _epochs_in(body)
+            is_write = isinstance(body, _WRITE)
+            outdated = self._outdated(keys, epochs) if is_write else {}
+            asked = _StatesAsked(self._number, keys, epochs, outdated)
+            self._asked[request.source, request.request_id] = asked
             forget_oldest(self._asked)
+        if isinstance(body, _DELETE):
+            self._end(body)
         elif isinstance(body, _WRITE):
             for topic in body.topics:
                 for row in topic.partitions:
@@ -79,6 +99,15 @@ class Beginnings:
                         for one in row.state_batches
                     )
             forget_oldest(self._written)
+
+    def _end(self, body: m.DeleteShareGroupStateRequest) -> None:
+        """Record a request to delete states: their epochs may begin again."""
+        for topic in body.topics:
+            for row in topic.partitions:
+                key = (body.group_id, topic.topic_id, row.partition)
+                self._ended[key] = self._number
+                self._epochs.pop(key, None)
+        forget_oldest(self._ended)
 
     def on_answer(self, node: int, number: int, answer: PeerResponse) -> Iterator[BrokenPromise]:
         """What a coordinator's answer breaks when it arrives at a node.  `number`: the id that was
@@ -93,15 +122,33 @@ class Beginnings:
                 if row.error_code or key is None:
                     continue
                 if isinstance(answer.body, _INITIALIZED):
-                    self._begin(key, asked.number)
+                    self._begin(key, asked)
+                elif isinstance(answer.body, _WRITTEN):
+                    if key in asked.outdated:
+                        yield "stale-share-write", _subject(key), asked.outdated[key]
                 else:
                     yield from self._read(key, asked.number, row)
 
-    def _begin(self, key: _ShareKey, asked: int) -> None:
-        if asked > self._begun.get(key, (-1, -1))[0]:
-            self._begun[key] = (asked, self._number)
+    def _outdated(
+        self, keys: Iterable[_ShareKey], epochs: Mapping[_ShareKey, int]
+    ) -> dict[_ShareKey, Outdated]:
+        """The share partitions in a write that were initialized with a later state epoch."""
+        found = {}
+        for key in keys:
+            epoch, newest = epochs[key], self._epochs.get(key, _NO_EPOCH)
+            if _NO_EPOCH < epoch < newest:
+                found[key] = Outdated(Measure.STATE_EPOCH, epoch, newest)
+        return found
+
+    def _begin(self, key: _ShareKey, asked: _StatesAsked) -> None:
+        number = asked.number
+        if number > self._begun.get(key, (-1, -1))[0]:
+            self._begun[key] = (number, self._number)
             forget_oldest(self._begun)
-            self._written[key] = [one for one in self._written.get(key, ()) if one[0] > asked]
+            self._written[key] = [one for one in self._written.get(key, ()) if one[0] > number]
+            if number > self._ended.get(key, -1):
+                self._epochs[key] = asked.epochs[key]
+                forget_oldest(self._epochs)
 
     def _read(
         self, key: _ShareKey, asked: int, row: m.ReadShareGroupStateResponse.PartitionResult
@@ -114,10 +161,22 @@ class Beginnings:
         for batch in row.state_batches:
             first, last = batch.first_offset, batch.last_offset
             if not any(low <= first and last <= high for low, high in known):
-                group, _, partition = key
-                kept = StateKept(first, last)
-                yield "share-state-kept", f"group {group}, partition {partition}", kept
+                yield "share-state-kept", _subject(key), StateKept(first, last)
                 return
+
+
+def _epochs_in(
+    body: m.InitializeShareGroupStateRequest | m.WriteShareGroupStateRequest,
+) -> dict[_ShareKey, int]:
+    return {
+        (body.group_id, topic.topic_id, row.partition): row.state_epoch
+        for topic in body.topics
+        for row in topic.partitions
+    }
+
+
+def _subject(key: _ShareKey) -> str:
+    return f"group {key[0]}, partition {key[2]}"
 
 
 def _merged(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:

@@ -4,7 +4,8 @@ Owns: the stored state of each share partition as its leaders know it, the recor
 hold, and each answer that contradicts these.  Never: looks into a coordinator or a leader.
 Kafka: ShareCoordinatorShard, SharePartition; KIP-932.
 
-    stale-share-write   a leader's write is stored, though a later leader has read the state
+    stale-share-write   a leader's write is stored, though a later leader has read the state (see
+                        also share_beginnings.py)
     share-state-back    a leader reads a state that is older than what was stored (see also
                         replayed_shares.py)
     foreign-ack         a member's acknowledgement is accepted for a record that another member

@@ -89,7 +89,7 @@ VIOLATIONS: Final = {
     "late-member": "a member was served although it had not given up its partitions within its"
     " rebalance timeout, or a member of its generation had not synced",
     "stale-share-write": "the state of a share partition was taken from a leader after a later one"
-    " had read it",
+    " had read it, or after it was initialized with a later state epoch",
     "share-state-back": "the stored state of a share partition went back, in its log, or in what a"
     " leader read",
     "share-state-kept": "the state of a share partition was initialized, and still had what became"
@@ -116,6 +116,8 @@ VIOLATIONS: Final = {
     " share.partition.max.record.locks",
     "share-over-deliveries": "a member of a share group got a record more often than"
     " share.delivery.count.limit allows",
+    "share-last-together": "a member of a share group got a record for the last time together with"
+    " other records, which are lost if it dies of that record",
     "share-session-lost": "a member of a share group lost its session, though neither it nor its"
     " connection had ended",
     "share-overcounted": "the leader of a share partition counts more records as settled than"
@@ -179,6 +181,11 @@ VIOLATIONS: Final = {
     " confirmed",
     "removed-early": "a coordinator removed a member before its session, or its time to join, to"
     " sync or to give up partitions, had ended",
+    "removed-waiting": "a coordinator removed a member that waited for the answer to its JoinGroup"
+    " or SyncGroup",
+    "partition-dropped": "a group became one of the other protocol, and a partition that a member"
+    " had before belongs to none of its members",
+    "quota-differs": "a broker throttles a client by another quota than its metadata gives",
     "fetch-over-limit": "a consumer got more bytes than it asked for, in several batches",
     "leader-denied": "a leader refused a consumer's fetch as if it did not lead the partition",
     "fetch-elsewhere": "a consumer got records that do not begin where it asked, or that are out of"

@@ -411,6 +411,8 @@ class Watch:
         if request.api_key in OFFSET_APIS:
             self.invariants.offset_answers.on_request(request)
         self.invariants.memberships.on_request(node_id, request, self._leader_epoch, now_ms)
+        if served_ms > now_ms:
+            self.invariants.memberships.removals.on_decided(node_id, request)
         if request.api_key in SHARE_APIS:
             self.invariants.shares.on_request(node_id, request, self._led_by, now_ms)
             if request.api_key == _SHARE_FETCH and self._is_committed(node_id, request):
@@ -426,6 +428,7 @@ class Watch:
             self.check_last_step()  # before its disk changes
             if isinstance(event, BrokerDown):
                 self.invariants.on_death(event.broker, note.at_ms)
+                self.invariants.memberships.removals.on_death(event.broker)
             if event.loses_records:
                 node = self._processes[event.broker].last_broker
                 epoch = NO_EPOCH if node is None else node.epoch

@@ -427,6 +427,25 @@ def _(fact: g.RemovedEarly) -> str:
 
 
 @observed_text.register
+def _(fact: g.RemovedWaiting) -> str:
+    waited = f"its {fact.request} had waited for {fact.at_ms - fact.since_ms} ms"
+    return f"{fact.member} was removed ({fact.reason}), though {waited}"
+
+
+@observed_text.register
+def _(fact: g.GivenTogether) -> str:
+    last = f"{fact.member} got offset {fact.offset} for the last time ({fact.deliveries})"
+    return f"{last}, and {fact.records - 1} more records with it"
+
+
+@observed_text.register
+def _(fact: g.Dropped) -> str:
+    kind = "a classic group" if fact.is_classic else "a group with epochs"
+    became = f"the group became {kind} in generation {fact.generation}"
+    return f"{became}, and no member has partition {fact.partition} any more"
+
+
+@observed_text.register
 def _(fact: f.DeletedEarly) -> str:
     limits = f"retention.ms is {fact.retention_ms}, retention.bytes is {fact.retention_bytes}"
     deleted = f"offset {fact.offset} was deleted at an age of {fact.age_ms} ms"

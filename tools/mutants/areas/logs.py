@@ -445,4 +445,15 @@ MUTATIONS: Final = (
         on="pipelined",
         expects="sequence-gap",
     ),
+    mutation(
+        "compact_delete_never_expires",
+        "KIP-71: retention is not applied to a topic that is compacted, too",
+        Edit(
+            "partition/log/retention.py",
+            '    if "delete" in config.cleanup_policy:',
+            '    if "compact" not in config.cleanup_policy:',
+        ),
+        on="retention",
+        expects="retention-overdue",
+    ),
 )

@@ -251,4 +251,16 @@ MUTATIONS: Final = (
         on="quotas",
         expects="not-at-rest",
     ),
+    mutation(
+        "quota_change_unseen",
+        "KIP-546 in kind: a changed or removed quota does not reach clients that the broker has"
+        " already looked up",
+        Edit(
+            "broker/quotas/client_quotas.py",
+            "        self._limits.clear()\n        self._connection_rates = None",
+            "        self._connection_rates = None",
+        ),
+        on="quotas",
+        expects="quota-differs",
+    ),
 )

@@ -499,4 +499,34 @@ MUTATIONS: Final = (
         on="share_compacted",
         expects="share-passed-over",
     ),
+    mutation(
+        "altered_offsets_overwritten",
+        "KIP-932: a state write of a leader that read before the offsets were altered is taken (the"
+        " state epoch does not fence)",
+        Edit(
+            _STATES,
+            "        if NO_EPOCH != state_epoch < entry.state_epoch:\n"
+            "            return _refusal(ErrorCode.FENCED_STATE_EPOCH)\n"
+            "        if not self._exists(partition):\n"
+            "            return _refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)\n"
+            "        record = self._changed(\n",
+            "        if not self._exists(partition):\n"
+            "            return _refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)\n"
+            "        record = self._changed(\n",
+        ),
+        on="share_resets",
+        expects="stale-share-write",
+    ),
+    mutation(
+        "poison_record_takes_neighbours",
+        "KIP-932 in kind: records before their last delivery are not delivered one by one, so that"
+        " a bad record's neighbours are archived with it",
+        Edit(
+            _ACQUISITION,
+            "is_last_delivery = limit > 2 and run.delivery_count == limit - 1",
+            "is_last_delivery = limit > 2 and run.delivery_count == limit",
+        ),
+        on="share_limited",
+        expects="share-last-together",
+    ),
 )

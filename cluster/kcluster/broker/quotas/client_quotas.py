@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final, final
 
 from kcluster.broker.ports import BrokerView, Outbox
@@ -110,6 +110,12 @@ class ClientQuotas:
             self._forget_usage()
         self._limits.clear()
         self._connection_rates = None
+
+    @property
+    def limits(self) -> Mapping[tuple[str, str, str], Limit | None]:
+        """The limits that clients have now, as far as they were needed, by quota, user and client
+        id."""
+        return self._limits
 
     def connection_rate(self, address: str) -> int:
         """The number of connections per second that an address may open; 2**31 - 1 if unlimited."""

@@ -1,0 +1,37 @@
+"""Mutations of the membership in groups: members that wait, groups that change their protocol.
+
+Owns: these mutations.  Never: applies one.  Kafka: the issues and KIPs that they name.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tools.mutants.mutation import Edit, mutation
+
+MUTATIONS: Final = (
+    mutation(
+        "waiting_member_expires",
+        "KIP-62: a member that waits for the answer to its JoinGroup or SyncGroup is expected to"
+        " heartbeat meanwhile, and expires",
+        Edit(
+            "broker/coordinator/classic_group.py",
+            "            self._extend_session(member, now_ms)\n            member.is_new = False\n",
+            "            self._extend_session(member, now_ms)\n",
+        ),
+        on="waiting",
+        expects="removed-waiting",
+    ),
+    mutation(
+        "downgrade_without_rebalance",
+        "KIP-848: a group that becomes classic, because its last member of the consumer protocol is"
+        " gone, does not rebalance",
+        Edit(
+            "broker/coordinator/consumer/group.py",
+            "return self.downgrade(rest, self.targets, self.epoch, reason, now_ms)",
+            "return self.downgrade(rest, self.targets, self.epoch, None, now_ms)",
+        ),
+        on="downgrades",
+        expects="partition-dropped",
+    ),
+)
