@@ -1,8 +1,8 @@
 """The rules that are checked from time to time, on every node.
 
 Owns: the looks at nodes, and which nodes have changed since the last look.  Never: decides what is
-wrong (applied.py, answered.py, in_sync.py, deletions.py, uncleaned.py do), changes a node.  Kafka:
-no counterpart.
+wrong (applied.py, answered.py, in_sync.py, deletions.py, log_upkeep.py, uncleaned.py do), changes a
+node.  Kafka: no counterpart.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from kcluster.invariants import answered, applied
 from kcluster.invariants.deletions import Deletions
 from kcluster.invariants.in_sync import InSyncRules
 from kcluster.invariants.invariants import Invariants
+from kcluster.invariants.log_upkeep import LogUpkeep
 from kcluster.invariants.preferred import PreferredLeaders
 from kcluster.invariants.uncleaned import Uncleaned
 from kcluster.invariants.violations import violation
@@ -47,6 +48,7 @@ class Rounds:
         self._in_sync = InSyncRules()
         self._deletions = Deletions()
         self._uncleaned = Uncleaned()
+        self._upkeep = LogUpkeep()
         self._preferred = PreferredLeaders()
         self._looked_ms = 0
         self._offsets_at_ms = OFFSETS_EVERY_MS
@@ -135,6 +137,8 @@ class Rounds:
                 invariants.report_replica(now_ms, replica, "retention-overdue", kept)
         for replica, held in deletions.look_at_requests(node.node_id, replicas, node.image.brokers):
             invariants.report_replica(now_ms, replica, "deletion-held-back", held)
+        for replica, name, fact in self._upkeep.look(replicas):
+            invariants.report_replica(now_ms, replica, name, fact)
         if asks_offsets and isinstance(node, Broker):
             for replica in replicas:
                 if replica.is_leader and not replica.log.is_blank:
