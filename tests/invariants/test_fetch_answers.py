@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kcluster.broker.handlers.data.fetch import PendingFetch
+from kcluster.broker.serving import nearest_replica
 from kcluster.broker.serving.sessions import SessionPartition
 from kcluster.invariants.fetch_answers import misfetched
 from kcluster.partition.log.log import Log
@@ -108,3 +109,28 @@ def test_leader__that_denies_to_lead(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(PendingFetch, "_replica_of", denied)
     assert "leader-denied" in names(run(PORTIONS))
+
+
+RACKS = """\
+topology:
+  brokers: [{id: 1, rack: a}, {id: 2, rack: b}, {id: 3, rack: c}]
+  topics: {orders: {assignment: [[1, 2, 3]], config: {min.insync.replicas: 2}}}
+  config:
+    replica.selector.class: org.apache.kafka.common.replica.RackAwareReplicaSelector
+    replica.lag.time.max.ms: 1000
+workload:
+  producers: {topic: orders, rate: 20/s}
+  consumers: {partitions: orders-0, rack: c, commit: never, config: {metadata.max.age.ms: 1000}}
+duration: 8s
+steps:
+  - {at: 2s, isolate: {nodes: 3, others: 1}, for: 4s}
+"""
+
+
+@pytest.mark.pure_python
+def test_leader__that_sends_a_consumer_to_a_follower_out_of_sync(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert run(RACKS).passed
+    monkeypatch.setattr(nearest_replica, "most_caught_up", lambda _: 3)
+    assert "redirected-outside" in names(run(RACKS))

@@ -167,6 +167,21 @@ TEXTS = [
         g.OffsetLeft("billing", "orders", 1, 7),
         "group billing has offset 7 of orders-1, whose topic is deleted",
     ),
+    (
+        g.PendingExpired("billing", "orders", 1, 7),
+        "the offset of orders-1 of group billing was deleted, while a transaction had offset 7"
+        " open",
+    ),
+    (
+        p.ForgottenTransaction("shop", 7, 2, "PrepareCommit"),
+        "transaction shop was deleted in state PrepareCommit (producer 7, epoch 2)",
+    ),
+    (
+        p.TimeoutOutdated(7, 2, 5000, 900),
+        "producer 7, epoch 2 asked for 5000 ms; 900 ms are in force",
+    ),
+    (f.SentOutside(3, (1, 2)), "a consumer was sent to broker 3; the ISR is [1, 2]"),
+    (f.UnexpectedError("Produce", "NOT_COORDINATOR"), "Produce was answered NOT_COORDINATOR"),
     (f.AnsweredTwice(6, 4), "request 6 of connection 4"),
     (
         p.ProducerWentBack(7, f.Measure.PRODUCER_EPOCH, 3, 2, 9),

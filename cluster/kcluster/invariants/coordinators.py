@@ -22,7 +22,7 @@ from kcluster.invariants.facts import Observed
 from kcluster.invariants.group_facts import PassedUnsettled, UnstableRead
 from kcluster.invariants.left_offsets import LeftOffsets
 from kcluster.invariants.observed import ObservedPartition, PartitionKey
-from kcluster.invariants.producer_facts import OtherwiseEnded, RefusedProducer
+from kcluster.invariants.producer_facts import OtherwiseEnded, RefusedProducer, TimeoutOutdated
 from kcluster.invariants.promises import BrokenPromise
 from kcluster.invariants.refused import error_in, refused_for_nothing, transactional_id_of
 from kcluster.invariants.replayed import Decisions, ReplayedOffsets, ReplayedTransactions
@@ -42,11 +42,17 @@ Shard = TransactionShard | GroupShard | ShareStateShard
 
 class Coordinators:
     """The coordinators of one cluster.  `decisions`: the transactions by the committed records of
-    them all; `partitions`: the observed partitions, a live value."""
+    them all; `partitions`: the observed partitions; `deleted_groups`: the groups of which a request
+    has asked to delete offsets; both are live values."""
 
-    def __init__(self, partitions: Mapping[PartitionKey, ObservedPartition]) -> None:
+    def __init__(
+        self,
+        partitions: Mapping[PartitionKey, ObservedPartition],
+        deleted_groups: Mapping[str, None],
+    ) -> None:
         self.decisions = Decisions()
         self._partitions = partitions
+        self._deleted_groups = deleted_groups
         self.archived: dict[tuple[str, str, int], None] = {}
         """The share partitions, as (group, topic, partition), in which locks that ended have
         archived records: that takes effect even if it cannot be stored."""
@@ -79,8 +85,10 @@ class Coordinators:
         replayed.compared_end = replayed.end
         found: Iterator[Observed] = iter(())
         if isinstance(replayed, ReplayedTransactions) and isinstance(held, TransactionShard):
+            yield from (("transaction-forgotten", one) for one in replayed.forgotten())
             found = replayed.differing(held.transactions)
         elif isinstance(replayed, ReplayedOffsets) and isinstance(held, GroupShard):
+            yield from self._expired(replayed)
             found = replayed.differing(held.offsets)
             if replica.log.log_end_offset == replayed.end:  # groups change before the commit
                 found = chain(found, replayed.groups.differing(held, held.groups))
@@ -100,6 +108,17 @@ class Coordinators:
             if differs not in self._differing:
                 self._differing[differs] = None
                 yield "coordinator-differs", differs
+
+    def _expired(self, replayed: ReplayedOffsets) -> Iterator[Problem]:
+        """The offsets that were deleted while an open transaction was about to replace them,
+        without a request, and not because of a deleted topic."""
+        for expired in replayed.expired_pending():
+            has_gone = any(
+                observed.topic == expired.topic and observed.deleted_ms >= 0
+                for observed in self._partitions.values()
+            )
+            if not has_gone and expired.group not in self._deleted_groups:
+                yield "pending-expired", expired
 
     def _passed_over(self, of: SharePartition, offsets: list[int]) -> Iterator[Problem]:
         """The first of these offsets at which every log has a record.  Records of transactions may
@@ -128,6 +147,19 @@ class Coordinators:
             return None
         return OtherwiseEnded(body.committed, body.producer_epoch, known.state.label)
 
+    def _other_timeout(
+        self, body: m.InitProducerIdRequest, answer: m.InitProducerIdResponse
+    ) -> TimeoutOutdated | None:
+        """What is broken if the producer that a coordinator has just initialized has another
+        timeout than it asked for; None if it has not, or another one has begun since."""
+        known = self.decisions.of_id(body.transactional_id or "")
+        producer = (answer.producer_id, answer.producer_epoch)
+        if known is None or (known.producer_id, known.producer_epoch) != producer:
+            return None
+        if known.timeout_ms == body.transaction_timeout_ms:
+            return None
+        return TimeoutOutdated(*producer, body.transaction_timeout_ms, known.timeout_ms)
+
     def broken_by(self, reply: Reply, observed: ObservedPartition) -> BrokenPromise | None:
         """What a coordinator's answer breaks; None: nothing, or it is not known.  `observed`: the
         coordinator's log."""
@@ -139,11 +171,13 @@ class Coordinators:
             return None
         error = error_in(request, answer)
         name = "producer-refused"
-        fact: RefusedProducer | OtherwiseEnded | None = None
+        fact: RefusedProducer | OtherwiseEnded | TimeoutOutdated | None = None
         if error is not ErrorCode.NONE:
             fact = refused_for_nothing(request, error, self.decisions.of_id(transactional_id))
         elif isinstance(request.body, m.EndTxnRequest):
             name, fact = "ended-otherwise", self._otherwise_ended(request.body)
+        elif isinstance(request.body, m.InitProducerIdRequest):
+            name, fact = "timeout-outdated", self._other_timeout(request.body, answer)
         return None if fact is None else (name, f"transaction {transactional_id}", fact)
 
 

@@ -48,6 +48,14 @@ class Measure(StrEnum):
     MAX_DELIVERIES = "share.delivery.count.limit"
     SETTLED = "records counted as settled"
     UNHELD = "records from the start offset on that nobody holds"
+    LAST_STABLE = "last stable offset"
+    OLDEST_OPEN = "oldest open transaction begins at"
+    SEGMENT_SPAN = "time between the first and the last batch of a segment"
+    SEGMENT_MS = "segment.ms"
+    SEGMENT_SIZE = "bytes in a segment"
+    SEGMENT_BYTES = "segment.bytes"
+    UNFLUSHED = "records that are not flushed"
+    FLUSH_MESSAGES = "flush.messages"
 
 
 class Fault(StrEnum):
@@ -324,6 +332,20 @@ class LeaderDenied(Observed, frozen=True):
 
     error: str
     leader_epoch: int
+
+
+class SentOutside(Observed, frozen=True):
+    """A consumer that a leader sent to a broker outside its ISR."""
+
+    broker: int
+    isr: Brokers
+
+
+class UnexpectedError(Observed, frozen=True):
+    """An error in an answer that has no meaning there; `error`: its name in Kafka."""
+
+    request: str
+    error: str
 
 
 class EndCompacted(Observed, frozen=True):

@@ -1,13 +1,15 @@
 """What consumers get from a leader or a follower, compared with what they asked for.
 
-Owns: each Fetch answer that is larger than its request allows, has records from elsewhere, or
-denies that its broker leads.  Never: looks into a log or a session.  Kafka:
-ReplicaManager.readFromLog, LocalLog.read; KIP-74.
+Owns: each Fetch answer that is larger than its request allows, has records from elsewhere, denies
+that its broker leads, or sends a consumer to a follower that may lag.  Never: looks into a log or a
+session.  Kafka: ReplicaManager.{readFromLog, findPreferredReadReplica}, LocalLog.read; KIP-74,
+KIP-392.
 
     fetch-over-limit   more than the request's max_bytes, though not by the first batch alone
     fetch-elsewhere    the records of a partition that the request names end before its fetch
                        offset, or follow one another out of order
     leader-denied      a leader answers as if it did not lead the partition, or had none of it
+    redirected-outside a leader names a broker outside its ISR as the preferred read replica
 
 The first batch of an answer comes whole, however large it is.  Compaction leaves gaps, so records
 may begin after the fetch offset.
@@ -18,7 +20,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from kcluster.invariants.facts import AnswerDiffers, LeaderDenied, Measure, Observed, OutOfBounds
+from kcluster.invariants.facts import (
+    AnswerDiffers,
+    LeaderDenied,
+    Measure,
+    Observed,
+    OutOfBounds,
+    SentOutside,
+)
 from kcluster.partition.replica import Replica
 from kcluster.protocol import messages as m
 from kcluster.protocol.codec.schema import ZERO_UUID
@@ -61,18 +70,26 @@ def misfetched(asked: m.FetchRequest, answer: m.FetchResponse) -> Iterator[tuple
         yield "fetch-over-limit", OutOfBounds(*got)
 
 
-def denials(
+def misdirected(
     answer: m.FetchResponse, replica_of: ReplicaOf
-) -> Iterator[tuple[Replica, LeaderDenied]]:
-    """The partitions that a broker leads although its answer denies that."""
+) -> Iterator[tuple[Replica, str, Observed]]:
+    """The partitions that a broker leads although its answer denies that, or sends the consumer to
+    a broker outside the ISR; each with what is broken."""
     for topic in answer.responses:
         for data in topic.partitions:
-            if not data.error_code or data.error_code not in _DENIALS:
+            preferred = data.preferred_read_replica
+            is_denied = data.error_code in _DENIALS
+            if preferred < 0 and not is_denied:
                 continue
             replica = replica_of(topic.topic_id, topic.topic, data.partition_index)
-            if replica is not None and replica.is_leader:
+            if replica is None or not replica.is_leader:
+                continue
+            if is_denied:
                 denied = LeaderDenied(ErrorCode(data.error_code).name, replica.leader_epoch)
-                yield replica, denied
+                yield replica, "leader-denied", denied
+            elif preferred not in replica.isr:
+                isr = tuple(replica.isr)
+                yield replica, "redirected-outside", SentOutside(preferred, isr)
 
 
 def _fetch_offsets(asked: m.FetchRequest) -> dict[_Place, int]:

@@ -264,6 +264,16 @@ class OffsetGiven(Observed, frozen=True):
     is_deleted: bool
 
 
+class PendingExpired(Observed, frozen=True):
+    """An offset that was deleted while an open transaction had a new one for its partition;
+    `pending`: the new offset."""
+
+    group: str
+    topic: str
+    partition: int
+    pending: int
+
+
 class OffsetLeft(Observed, frozen=True):
     """An offset that was kept although its topic was deleted."""
 

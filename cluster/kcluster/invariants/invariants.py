@@ -113,16 +113,16 @@ class Invariants:
         self.forbidden_elections: dict[NoteId, None] = {}
         """The notes of unclean elections that no setting and no request allowed."""
         self.replies = Replies()
-        self.coordinators = Coordinators(self.partitions)
+        self.memberships = Memberships()
+        self.offset_answers = OffsetAnswers(self.memberships.tenures.topic)
+        self.coordinators = Coordinators(self.partitions, self.offset_answers.deleted_groups)
         self.appended = ProducerRules(self.coordinators.decisions)
         self._of_producers: list[tuple[ObservedReplica, Batch]] = []
         """The batches of producers that were appended in this step."""
         self.markers = MarkerAnswers()
-        self.memberships = Memberships()
         self.promises = Promises(self.memberships.tenures.owner_of)
         self.shares = SharePromises()
         self.heartbeats = BrokerHeartbeats()
-        self.offset_answers = OffsetAnswers(self.memberships.tenures.topic)
         self.producer_expiration_ms = NEVER_MS
         """producer.id.expiration.ms of the observed broker."""
         self.is_by_clock = False

@@ -72,6 +72,8 @@ class OffsetAnswers:
         """The number of each OffsetFetch that is not answered yet."""
         self._deleting: dict[Request, list[tuple[str, _Place, _Value]]] = {}
         """The offsets that each unanswered request would delete."""
+        self.deleted_groups: dict[str, None] = {}
+        """The groups of which a request has asked to delete offsets."""
 
     def forget(self) -> None:
         """Discard the commits: the coordinators' logs may have lost records."""
@@ -118,6 +120,7 @@ class OffsetAnswers:
             known.values.clear()
 
     def _delete(self, request: Request, named: Sequence[tuple[str, _Place | None]]) -> None:
+        self.deleted_groups.update(dict.fromkeys(group for group, _ in named))
         self._deleting[request] = [
             (group, place, value)
             for group, only in named

@@ -108,6 +108,24 @@ class EarlyMarker(Observed, frozen=True):
     committed_end: int
 
 
+class ForgottenTransaction(Observed, frozen=True):
+    """A transactional id that was deleted in a state in which its transaction was not over."""
+
+    transactional_id: str
+    producer_id: int
+    producer_epoch: int
+    state: str
+
+
+class TimeoutOutdated(Observed, frozen=True):
+    """The transaction timeout that a producer asked for, and the one in force after the answer."""
+
+    producer_id: int
+    producer_epoch: int
+    asked_ms: int
+    in_force_ms: int
+
+
 class UnverifiedBatch(Observed, frozen=True):
     """A batch that begins a transaction in a log; `state`: that of its transactional id then, ""
     for none."""

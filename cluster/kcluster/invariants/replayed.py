@@ -18,12 +18,18 @@ from typing import Final
 from kcluster.broker.coordinator.group_log import CommittedOffset, OffsetRecord
 from kcluster.broker.coordinator.group_records import decode_batch
 from kcluster.broker.coordinator.offsets import OffsetKey, OffsetStore
-from kcluster.broker.coordinator.transactions.transaction import TopicPartition, Transaction
+from kcluster.broker.coordinator.transactions.transaction import (
+    ONGOING,
+    TopicPartition,
+    Transaction,
+)
 from kcluster.broker.coordinator.transactions.transaction_log import (
     TransactionRecord,
     decode_transactions,
 )
 from kcluster.invariants.facts import HeldDiffers
+from kcluster.invariants.group_facts import PendingExpired
+from kcluster.invariants.producer_facts import ForgottenTransaction
 from kcluster.invariants.replayed_groups import ReplayedGroups
 from kcluster.partition.log.log import Log
 from kcluster.protocol.records.batches import Batch
@@ -175,6 +181,8 @@ class ReplayedTransactions(ReplayedLog):
         self._decisions = decisions
         self._changed: dict[str, None] = {}
         """The transactional ids with records since the last comparison."""
+        self._forgotten: list[ForgottenTransaction] = []
+        """The transactional ids that were deleted before their transactions were over."""
         self._equal: dict[str, tuple[Transaction, TransactionRecord]] = {}
         """What was compared last by transactional id, and is equal."""
 
@@ -183,13 +191,24 @@ class ReplayedTransactions(ReplayedLog):
             self._changed[record.transactional_id] = None
             self._decisions.put(record.transactional_id, record.transaction, batch.leader_epoch)
             if record.transaction is None:
-                self.records.pop(record.transactional_id, None)
+                before = self.records.pop(record.transactional_id, None)
+                old = None if before is None else before.transaction
+                if old is not None and (old.state is ONGOING or old.is_prepared):
+                    producer = (old.producer_id, old.producer_epoch)
+                    broken = ForgottenTransaction(old.transactional_id, *producer, old.state.label)
+                    self._forgotten.append(broken)
             else:
                 self.records[record.transactional_id] = record
 
     def _forget(self) -> None:
         self.records = {}
         self._decisions.is_whole = False
+
+    def forgotten(self) -> list[ForgottenTransaction]:
+        """The transactional ids that were deleted before their transactions were over; each is
+        returned once."""
+        found, self._forgotten = self._forgotten, []
+        return found
 
     def differing(self, held: Mapping[str, Transaction]) -> Iterator[HeldDiffers]:
         """The first field of each transaction that a coordinator holds differently from its log."""
@@ -239,6 +258,14 @@ class ReplayedOffsets(ReplayedLog):
         """The offsets with records since the last comparison."""
         self.pending: dict[int, dict[OffsetKey, OffsetRecord | None]] = {}
         self.groups = ReplayedGroups()
+        self._log_end = 0
+        self._pending_from: dict[OffsetKey, int] = {}
+        """The end of the leader's log when the newest pending offset was committed."""
+        self._expired: list[PendingExpired] = []
+
+    def follow(self, log: Log, end: int) -> None:
+        self._log_end = log.log_end_offset
+        super().follow(log, end)
 
     def _replay(self, batch: Batch) -> None:
         if batch.is_control:
@@ -253,10 +280,28 @@ class ReplayedOffsets(ReplayedLog):
             if isinstance(record, OffsetRecord):
                 if batch.is_transactional:
                     self.pending.setdefault(batch.producer_id, {})[record.key] = record
+                    self._pending_from[record.key] = self._log_end
                 else:
+                    if record.committed is None:
+                        self._note_expired(record.key, batch)
                     self._put(record)
             else:
                 self.groups.put(record)
+
+    def _note_expired(self, key: OffsetKey, batch: Batch) -> None:
+        """Note that an offset is deleted while an open transaction has another one, which the
+        coordinator has known since before it wrote this."""
+        for offsets in self.pending.values():
+            record = offsets.get(key)
+            pending = None if record is None else record.committed
+            if pending is not None and batch.base_offset >= self._pending_from[key]:
+                self._expired.append(PendingExpired(*key, pending.offset))
+
+    def expired_pending(self) -> list[PendingExpired]:
+        """The offsets that were deleted while an open transaction was about to replace them; each
+        is returned once."""
+        found, self._expired = self._expired, []
+        return found
 
     def _put(self, record: OffsetRecord) -> None:
         self._changed[record.key] = None
@@ -271,6 +316,7 @@ class ReplayedOffsets(ReplayedLog):
     def _forget(self) -> None:
         self.committed = {}
         self.pending = {}
+        self._pending_from = {}
         self.groups = ReplayedGroups()
 
     def is_unstable(self, key: OffsetKey) -> bool:

@@ -21,6 +21,7 @@ from kcluster.invariants.deletions import Deletions
 from kcluster.invariants.group_kinds import GroupKinds
 from kcluster.invariants.in_sync import InSyncRules
 from kcluster.invariants.invariants import Invariants
+from kcluster.invariants.log_upkeep import LogUpkeep
 from kcluster.invariants.preferred import PreferredLeaders
 from kcluster.invariants.quotas import quota_differences
 from kcluster.invariants.uncleaned import Uncleaned
@@ -49,6 +50,7 @@ class Rounds:
         self._in_sync = InSyncRules()
         self._deletions = Deletions()
         self._uncleaned = Uncleaned()
+        self._upkeep = LogUpkeep()
         self._preferred = PreferredLeaders()
         self._group_kinds = GroupKinds()
         self._looked_ms = 0
@@ -143,6 +145,8 @@ class Rounds:
             invariants.report_broker(now_ms, node.node_id, "quota-differs", quota)
         for replica, held in deletions.look_at_requests(node.node_id, replicas, node.image.brokers):
             invariants.report_replica(now_ms, replica, "deletion-held-back", held)
+        for replica, name, fact in self._upkeep.look(replicas):
+            invariants.report_replica(now_ms, replica, name, fact)
         if asks_offsets and isinstance(node, Broker):
             for replica in replicas:
                 if replica.is_leader and not replica.log.is_blank:

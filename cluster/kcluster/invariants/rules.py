@@ -327,6 +327,11 @@ def producer_violations(log: Log, now_ms: int, expiration_ms: int) -> Broken:
 def _transaction_violations(known: ProducerStates, replayed: ProducerStates, start: int) -> Broken:
     """Differences between the transactions of a table and those of a replayed log.  A transaction
     that began before the log's `start` is known whole, but replayed in part."""
+    oldest = min((offset for _, offset in known.ongoing), default=0)
+    first = known.first_unstable_offset
+    if first is not None and first > oldest:
+        stable = (f.Measure.LAST_STABLE, first, f.Measure.OLDEST_OPEN, oldest)
+        yield "stable-above-open", f.OutOfBounds(*stable)
     table, log = _spans(known), _spans(replayed)
     whole = {key for key, span in table.items() if span.first_offset >= start}
     for key, span in table.items():

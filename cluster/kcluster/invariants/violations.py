@@ -188,6 +188,18 @@ VIOLATIONS: Final = {
     "quota-differs": "a broker throttles a client by another quota than its metadata gives",
     "fetch-over-limit": "a consumer got more bytes than it asked for, in several batches",
     "leader-denied": "a leader refused a consumer's fetch as if it did not lead the partition",
+    "redirected-outside": "a leader sent a consumer to a replica that is not in the ISR",
+    "error-unexpected": "an answer has an error that Kafka never gives to requests of its kind",
+    "segment-overdue": "a log appended to a segment that segment.ms or segment.bytes had ended",
+    "flush-overdue": "a log did not flush after flush.messages records",
+    "stable-above-open": "a log's table of producers would let the last stable offset pass an open"
+    " transaction",
+    "transaction-forgotten": "a coordinator deleted a transactional id while its transaction was"
+    " open, or lacked markers",
+    "timeout-outdated": "a producer was initialized, and another transaction.timeout.ms than its"
+    " own is in force",
+    "pending-expired": "a coordinator deleted an offset, without a request, while an open"
+    " transaction was about to replace it",
     "fetch-elsewhere": "a consumer got records that do not begin where it asked, or that are out of"
     " order",
     "deletion-held-back": "DeleteRecords was not answered, though every live replica had deleted"

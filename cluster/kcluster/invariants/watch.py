@@ -36,7 +36,8 @@ from kcluster.invariants.claims import VERIFICATION, VERIFIED, ProducerClaims
 from kcluster.invariants.concerned import named_by_peer, named_replica, replica_of, written_by
 from kcluster.invariants.coordinators import Shard, knows_all
 from kcluster.invariants.decisions import proposals_in
-from kcluster.invariants.fetch_answers import denials, misfetched
+from kcluster.invariants.expected_errors import unexpected_errors
+from kcluster.invariants.fetch_answers import misdirected, misfetched
 from kcluster.invariants.group_facts import OffsetGiven, UnstableRead
 from kcluster.invariants.invariants import Invariants
 from kcluster.invariants.known import config_in_force, lock_ms, max_deliveries, topic_name
@@ -259,9 +260,8 @@ class Watch:
                     if reply.request is self._event:
                         # A delayed answer may have been decided before the broker began to lead.
                         find = partial(named_replica, node.replicas)
-                        for replica, denied in denials(reply.body, find):
-                            name = "leader-denied"
-                            self.invariants.report_replica(self._stepped_ms, replica, name, denied)
+                        for replica, name, fact in misdirected(reply.body, find):
+                            self.invariants.report_replica(self._stepped_ms, replica, name, fact)
             elif reply.request.body.acks == _ACKS_ALL:
                 self._check_acks(node, reply)
 
@@ -523,6 +523,8 @@ class Watch:
         request = reply.request
         self.invariants.on_reply(node_id, request, now_ms)
         if not reply.is_of_rule:
+            for unexpected in unexpected_errors(reply):
+                self.invariants.report_broker(now_ms, node_id, "error-unexpected", unexpected)
             muted = self._muted.on_reply(reply, now_ms)
             if muted is not None:
                 self.invariants.report_broker(now_ms, node_id, "throttle-ignored", muted)

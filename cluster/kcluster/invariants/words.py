@@ -260,6 +260,16 @@ def _(fact: f.LeaderDenied) -> str:
 
 
 @observed_text.register
+def _(fact: f.SentOutside) -> str:
+    return f"a consumer was sent to broker {fact.broker}; the ISR is {list(fact.isr)}"
+
+
+@observed_text.register
+def _(fact: f.UnexpectedError) -> str:
+    return f"{fact.request} was answered {fact.error}"
+
+
+@observed_text.register
 def _(fact: g.SessionLost) -> str:
     return f"{fact.member} lost its share session, though its connection was open"
 
@@ -485,6 +495,24 @@ def _(fact: g.OffsetGiven) -> str:
     had = f" and metadata {fact.metadata!r}" if fact.metadata else ""
     why = "which was deleted" if fact.is_deleted else "which was never committed"
     return f"{given}{had} of {where} was given, {why}"
+
+
+@observed_text.register
+def _(fact: g.PendingExpired) -> str:
+    place = f"{fact.topic}-{fact.partition} of group {fact.group}"
+    return f"the offset of {place} was deleted, while a transaction had offset {fact.pending} open"
+
+
+@observed_text.register
+def _(fact: p.ForgottenTransaction) -> str:
+    producer = f"producer {fact.producer_id}, epoch {fact.producer_epoch}"
+    return f"transaction {fact.transactional_id} was deleted in state {fact.state} ({producer})"
+
+
+@observed_text.register
+def _(fact: p.TimeoutOutdated) -> str:
+    producer = f"producer {fact.producer_id}, epoch {fact.producer_epoch}"
+    return f"{producer} asked for {fact.asked_ms} ms; {fact.in_force_ms} ms are in force"
 
 
 @observed_text.register

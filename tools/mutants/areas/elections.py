@@ -322,4 +322,30 @@ MUTATIONS: Final = (
         on="data",
         expects="registered-early",
     ),
+    mutation(
+        "unregistered_keeps_partitions",
+        "KIP-631 in kind: a broker that is unregistered keeps its leaderships and places in ISRs",
+        Edit(
+            "controller/membership/membership.py",
+            "        records = self._partitions.on_broker_leaving(reason, cause, partitions)\n"
+            "        self.sessions.remove(broker_id)",
+            "        records = self._partitions.on_broker_leaving(reason, cause, partitions[:0])\n"
+            "        self.sessions.remove(broker_id)",
+        ),
+        on="reordered",
+        expects="fenced-in-isr leader-not-in-isr",
+    ),
+    mutation(
+        "reordered_replicas_not_balanced",
+        "a reassignment that only changes the order of the replicas is not noticed by the automatic"
+        " election of preferred leaders",
+        Edit(
+            "controller/partitions/partition_index.py",
+            "            or old.leader != new.leader\n"
+            "            or old.replicas[0] != new.replicas[0]\n",
+            "            or old.leader != new.leader\n",
+        ),
+        on="reordered",
+        expects="preferred-overdue",
+    ),
 )

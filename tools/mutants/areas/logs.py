@@ -456,4 +456,16 @@ MUTATIONS: Final = (
         on="retention",
         expects="retention-overdue",
     ),
+    mutation(
+        "segment_rolls_by_newest",
+        "KIP-33 in kind: segment.ms counts from a segment's newest record, not from its first, so"
+        " a log that is written to never rolls, and is neither deleted nor compacted",
+        Edit(
+            "partition/log/segment.py",
+            "first_timestamp = batches[0].max_timestamp",
+            "first_timestamp = self.max_timestamp",
+        ),
+        on="segments",
+        expects="segment-overdue",
+    ),
 )

@@ -511,4 +511,17 @@ MUTATIONS: Final = (
         on="slow_links",
         expects="isr-hasty",
     ),
+    mutation(
+        "redirected_outside_isr",
+        "KIP-392: a consumer is sent to a follower in its rack that is not in the ISR, and whose"
+        " watermark stands still",
+        Edit(
+            "broker/serving/nearest_replica.py",
+            "        if follower.broker_id in replica.isr\n"
+            "        and follower.log_start_offset <= wanted.fetch_offset",
+            "        if follower.log_start_offset <= wanted.fetch_offset",
+        ),
+        on="followers",
+        expects="redirected-outside",
+    ),
 )

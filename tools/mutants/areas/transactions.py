@@ -550,4 +550,53 @@ MUTATIONS: Final = (
         on="transactions",
         expects="coordinator-differs",
     ),
+    mutation(
+        "init_keeps_timeout",
+        "KIP-98: a producer that takes over a transactional id keeps the transaction timeout of the"
+        " producer before it",
+        Edit(
+            "broker/coordinator/transactions/transaction.py",
+            "        state=EMPTY,\n        timeout_ms=timeout_ms,\n        partitions=frozenset(),",
+            "        state=EMPTY,\n        partitions=frozenset(),",
+        ),
+        on="inherited",
+        expects="timeout-outdated",
+    ),
+    mutation(
+        "pending_offsets_expire",
+        "KIP-211, KIP-447: an offset expires although an open transaction is about to replace it,"
+        " and the tombstone takes the transaction's offset, too",
+        Edit(
+            "broker/coordinator/offsets.py",
+            "                    since_ms is None\n"
+            "                    or self.is_pending(group.group_id, topic, partition)\n",
+            "                    since_ms is None\n",
+        ),
+        on="pending_offsets",
+        expects="pending-expired",
+    ),
+    mutation(
+        "verification_error_reaches_producer",
+        "KIP-890 in kind: a Produce whose transaction could not be verified because the coordinator"
+        " has moved is answered NOT_COORDINATOR, which producers do not retry",
+        Edit(
+            "broker/handlers/transactions/verification.py",
+            "    ErrorCode.COORDINATOR_NOT_AVAILABLE,\n    ErrorCode.NOT_COORDINATOR,\n)",
+            "    ErrorCode.COORDINATOR_NOT_AVAILABLE,\n)",
+        ),
+        on="inherited",
+        expects="error-unexpected",
+    ),
+    mutation(
+        "decided_transaction_expires",
+        "KIP-98: a transactional id expires although its transaction is decided and lacks a marker,"
+        " which then never comes",
+        Edit(
+            "broker/coordinator/transactions/transaction.py",
+            "is_idle = known.state is not ONGOING and not known.is_prepared",
+            "is_idle = known.state is not ONGOING",
+        ),
+        on="inherited",
+        expects="transaction-forgotten",
+    ),
 )
