@@ -457,4 +457,15 @@ MUTATIONS: Final = (
         on="segments",
         expects="segment-overdue",
     ),
+    mutation(
+        "flush_messages_one_short",
+        "flush.messages is off by one: with 1, the newest record is never flushed at once",
+        Edit(
+            "partition/log/log.py",
+            "self.log_end_offset - self.flushed_offset >= rules.flush_messages",
+            "self.log_end_offset - self.flushed_offset > rules.flush_messages",
+        ),
+        on="flushed",
+        expects="flush-overdue",
+    ),
 )

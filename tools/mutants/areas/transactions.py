@@ -599,4 +599,16 @@ MUTATIONS: Final = (
         on="inherited",
         expects="transaction-forgotten",
     ),
+    mutation(
+        "open_transactions_unsorted",
+        "after a truncation the open transactions are in the order of their producers, so that the"
+        " last stable offset passes the oldest of them",
+        Edit(
+            "partition/producers.py",
+            "for first_offset, producer_id in sorted(ongoing)}",
+            "for first_offset, producer_id in ongoing}",
+        ),
+        on="flushed",
+        expects="stable-above-open aborted-read",
+    ),
 )
