@@ -348,4 +348,15 @@ MUTATIONS: Final = (
         on="reordered",
         expects="preferred-overdue",
     ),
+    mutation(
+        "fenced_in_new_isr",
+        "KIP-841 in kind: the first ISR of a new partition has its fenced replicas, too",
+        Edit(
+            "controller/topics/new_partitions.py",
+            "active = {broker.broker_id for broker in brokers if not broker.fenced}",
+            "active = {broker.broker_id for broker in brokers}",
+        ),
+        on="growing admin patterns",
+        expects="fenced-in-isr eligible-newcomer",
+    ),
 )

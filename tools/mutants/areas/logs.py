@@ -479,4 +479,16 @@ MUTATIONS: Final = (
         on="flushed",
         expects="flush-overdue",
     ),
+    mutation(
+        "time_lookup_past_watermark",
+        "KIP-98, KIP-734: a look-up by time finds records above the high watermark, and above the"
+        " last stable offset",
+        Edit(
+            "broker/handlers/data/list_offsets.py",
+            "return NOWHERE if record is None or record[1] >= end else record",
+            "return NOWHERE if record is None else record",
+        ),
+        on="transactions",
+        expects="answer-differs",
+    ),
 )

@@ -34,4 +34,16 @@ MUTATIONS: Final = (
         on="downgrades",
         expects="partition-dropped",
     ),
+    mutation(
+        "recreated_topic_unnoticed",
+        "KIP-1101 in kind: the hash of a topic's metadata does not include its id, so a group goes"
+        " on with the partitions of a topic that was deleted and created again",
+        Edit(
+            "broker/coordinator/modern/topics.py",
+            "return topic.topic_id, topic.name, len(topic.partitions), racks",
+            "return topic.name, len(topic.partitions), racks",
+        ),
+        on="admin settings",
+        expects="unsettled-group",
+    ),
 )

@@ -529,4 +529,28 @@ MUTATIONS: Final = (
         on="share_limited",
         expects="share-last-together",
     ),
+    mutation(
+        "late_sharer_gets_nothing",
+        "KIP-932: each member's share of the partitions is rounded up, so that earlier members keep"
+        " all of them and a later one gets none",
+        Edit(
+            "broker/coordinator/share/assignor.py",
+            "return [ceil(each * (index + 1)) - ceil(each * index) for index in range(members)]",
+            "return [ceil(each) for _ in range(members)]",
+        ),
+        on="share_admin",
+        expects="share-idle",
+    ),
+    mutation(
+        "last_type_acknowledges_all",
+        "KIP-932: of a batch with several types of acknowledgement, each type is applied to all"
+        " records before it, too",
+        Edit(
+            "broker/share/window.py",
+            "                yield first, offset, this\n                first = offset + 1\n",
+            "                yield first, offset, this\n",
+        ),
+        on="share",
+        expects="passed-over share-passed-over share-overcounted",
+    ),
 )
