@@ -72,8 +72,8 @@ def measure(program: ProgramBug, search: Search) -> Measured:
             return Measured(search, cpu_s=cpu_s, problem=ended.stdout + ended.stderr)
         outcome = msgspec.json.decode(outcome_file.read_bytes(), type=Outcome)
     facts = outcome.facts
-    if facts is None:
-        return Measured(search, cpu_s=cpu_s, problem=outcome.failed)
+    if facts is None or not facts.runs:
+        return Measured(search, cpu_s=cpu_s, problem=outcome.failed or "there was no run")
     return Measured(
         search,
         run=facts.run,
