@@ -337,105 +337,6 @@ duration: 3s
 steps:
   - {at: 900ms, isolate: old-1, for: 2s}
 """
-DELIVERED_AGAIN_BY_LATE_RESET = """
-# The last step of a reset takes 1.5 s. When it comes, a member has accepted all records; the state
-# begins anew with the state epoch that it has, and the next leader delivers all again.
-topology:
-  brokers: 2
-  topics: {orders: {assignment: [[1, 2]]}}
-  config:
-    group.share.min.record.lock.duration.ms: 1000
-    group.share.record.lock.duration.ms: 1500
-    group.share.min.session.timeout.ms: 1000
-    group.share.session.timeout.ms: 2000
-    group.share.min.heartbeat.interval.ms: 300
-    group.share.heartbeat.interval.ms: 500
-workload:
-  producers: {topic: orders, name: shop, rate: 30/s, in_flight: 1, stop: 3s}
-  consumers:
-    - {topics: orders, name: first, group: packing, share: true, stop: 2s}
-    - {topics: orders, name: second, group: packing, share: true, start: 4s}
-duration: 7s
-steps:
-  - {at: 2500ms, reset_offsets: {group: packing, topic: orders, to: earliest}}
-  - {at: 3s, node_rule: {api: InitializeShareGroupState, delay: 1500ms}, for: 2s}
-  - {at: 3500ms, reset_offsets: {group: packing, topic: orders, to: earliest}}
-  - {at: 6s, move: {partition: orders-0, to: 2}}
-checks: {verdict: invalid, anomalies: {delivered-after-ack: some}}
-"""
-COMMITTED_BACK_BY_DELETION = """
-# An offset is committed again. The commit waits for a replica that is cut off, and is acked when
-# the group has been deleted.
-topology:
-  brokers: 2
-  topics: {orders: {partitions: 1}}
-  config:
-    replica.lag.time.max.ms: 3000
-    offsets.topic.num.partitions: 1
-    offsets.topic.replication.factor: 2
-    group.initial.rebalance.delay.ms: 0
-    group.min.session.timeout.ms: 1000
-workload:
-  producers: {topic: orders, name: shop, rate: 5/s, stop: 1s}
-  consumers:
-    - {topics: orders, name: first, group: readers, commit: after_poll, stop: 2s}
-    - topics: orders
-      name: second
-      group: readers
-      start: 3s
-      stop: 5s
-      config: {session.timeout.ms: 1000, heartbeat.interval.ms: 300}
-    - {topics: orders, name: third, group: readers, start: 7500ms}
-duration: 9s
-steps:
-  - at: 4900ms
-    isolate: {nodes: coordinator(readers), others: followers(__consumer_offsets-0)}
-    for: 4s
-  - {at: 7s, delete_group: readers}
-checks: {verdict: invalid, anomalies: {committed-offset-back: 1}}
-"""
-COMMITTED_BACK_BY_OVERTAKING = """
-# A slow link holds a commit. Its client commits again, on a new connection.
-topology:
-  brokers: 1
-  profile: fast
-  topics: {orders: {partitions: 1}}
-  config: {group.initial.rebalance.delay.ms: 0}
-workload:
-  producers: {topic: orders, name: shop, rate: 50/s, stop: 1s}
-  consumers:
-    - topics: orders
-      name: reader
-      group: readers
-      commit: after_poll
-      config: {request.timeout.ms: 200, session.timeout.ms: 6000}
-    - {topics: orders, name: later, group: readers, start: 2s}
-duration: 3s
-steps:
-  - {at: 600ms, slow: {nodes: reader, latency: 700ms}, for: 60ms}
-checks: {verdict: invalid, anomalies: {committed-offset-back: 1}}
-"""
-COMMITTED_BACK_BY_DELAY = """
-# A rule holds a commit for longer than its client waits: the client commits again, and on.
-topology:
-  brokers: 1
-  profile: fast
-  topics: {orders: {partitions: 1}}
-  config: {group.initial.rebalance.delay.ms: 0}
-workload:
-  producers: {topic: orders, name: shop, rate: 50/s, stop: 1s}
-  consumers:
-    - topics: orders
-      name: reader
-      group: readers
-      commit: after_poll
-      config: {request.timeout.ms: 200, session.timeout.ms: 6000}
-    - {topics: orders, name: later, group: readers, start: 1200ms}
-duration: 2s
-steps:
-  - {at: 500ms, rule: {api: OffsetCommit, delay: 600ms, nth: 1}}
-checks: {verdict: invalid, anomalies: {committed-offset-back: 1}}
-"""
 _MEMBER = """session.timeout.ms: 6000, heartbeat.interval.ms: 100, max.poll.interval.ms: 400,
   partition.assignment.strategy: roundrobin"""
 STATIC_MEMBER_TOO_LATE = f"""
@@ -623,22 +524,6 @@ def test_owned_twice__is_allowed_where_a_group_became_classic_before_a_member_re
     result = run_scenario(Scenario.parse(OWNED_TWICE_BY_MIGRATION), "virtual")
     (found,) = result.verdict.anomalies
     assert str(found.allowed) == "a consumer group made classic before a member had revoked"
-
-
-@pytest.mark.parametrize(
-    ("text", "allowed"),
-    [
-        (COMMITTED_BACK_BY_DELAY, "a commit delayed by a fault rule"),
-        (COMMITTED_BACK_BY_OVERTAKING, "a commit overtaken by the client's next one"),
-        (COMMITTED_BACK_BY_DELETION, "a group deleted by an administrator"),
-        (DELIVERED_AGAIN_BY_LATE_RESET, "offsets reset by an administrator"),
-    ],
-    ids=["delayed", "overtaken", "deleted before the ack", "reset late"],
-)
-def test_false_alarm__is_allowed(text: str, allowed: str) -> None:
-    result = run_scenario(Scenario.parse(text), "virtual")
-    assert result.passed, "\n".join(result.verdict.lines())
-    assert {str(one.allowed) for one in result.verdict.anomalies} == {allowed}
 
 
 LOST_FETCH = """

@@ -101,22 +101,28 @@ def _is_of(facts: Facts, anomaly: Anomaly, change: OffsetChange) -> bool:
 
 def _delayed(facts: Facts, anomaly: Anomaly, from_ms: int, until_ms: int) -> Note | None:
     """The time at which a fault rule delayed the older commit, if that commit was written after
-    the newer one. Its client had given it up and committed again, which no broker can know.  A
-    coordinator that was replaced meanwhile refuses what it has written."""
+    the newer one. Its client had given it up and committed again, which no broker can know; or it
+    sends the commit again after it has been refused.  A coordinator that was replaced meanwhile
+    refuses what it has written."""
     wrote = {
         written.broker
         for written in offsets_written(facts.recorder, anomaly.client, anomaly.partition)
         if from_ms <= written.at_ms <= until_ms and written.offset == anomaly.first
     }
-    late = {
-        (broker, reply.request.connection_id, reply.request.correlation_id)
+    older = [
+        (each, (broker, reply.request.connection_id, reply.request.correlation_id))
         for answer in facts.recorder.answers
         for at_ms, broker, reply in (answer,)
         if from_ms <= at_ms <= until_ms
         for each in commits_of(facts.recorder, (answer,))
-        if (each.is_accepted or (broker in wrote and each.error == _NOT_COORDINATOR))
-        and (each.group, each.partition) == (anomaly.client, anomaly.partition)
+        if (each.group, each.partition) == (anomaly.client, anomaly.partition)
         and each.offset == anomaly.first
+    ]
+    members = {each.member for each, _ in older if each.is_accepted}
+    late = {
+        request
+        for each, request in older
+        if each.member in members or (each.broker in wrote and each.error == _NOT_COORDINATOR)
     }
     for note in facts.notes if late else ():
         hit = note.event

@@ -23,8 +23,9 @@ from kcluster.checks.chain.links import Link, link, with_causes
 from kcluster.checks.settings import ACKS_ALL, acks_setting
 from kcluster.checks.stories.losses import later_elections, losses
 from kcluster.checks.stories.sends import code_of, error_answered, errors_of
-from kcluster.checks.stories.transactions import joined, joined_later
+from kcluster.checks.stories.transactions import follows_in_epoch, joined, joined_later
 from kcluster.clients.ledger import Outcome, Partition, SentRecord
+from kcluster.clients.producer.settings import TRANSACTIONS_V1
 from kcluster.events.partitions import IsrShrunk, LeaderChange
 from kcluster.evidence.causes import SendCause, Unexplained
 from kcluster.evidence.lookups import Facts
@@ -245,16 +246,22 @@ def _never_appended(facts: Facts, anomaly: Anomaly) -> Iterator[Link]:
 
 
 def _taken_for_a_copy(facts: Facts, anomaly: Anomaly) -> Explanation:
-    """The explanation of a record whose batch was answered as a copy of a late batch, which had
-    joined the record's transaction with the same sequence and epoch."""
+    """The explanation of a record whose batch was answered as a copy of an earlier batch with the
+    same sequence and epoch: of a late one that had joined the record's transaction, or of one in a
+    transaction that was aborted though the batch was appended (transactions of version 1)."""
     partition, offset = anomaly.partition, anomaly.first
     lost = facts.send(partition, anomaly.values[0])
-    for _, append in facts.appends_at(partition, offset) if lost is not None else ():
+    own = None if lost is None else lost.transaction
+    for _, append in facts.appends_at(partition, offset) if own is not None else ():
         for at, name in facts.recorder.contents.of(append.batch):
             there = facts.send(partition, name) if at == offset else None
-            later = None if there is None else joined_later(facts, there)
-            if lost is not None and later is not None and later is lost.transaction:
-                return joined(later)
+            if own is None or there is None or there.transaction is None:
+                continue
+            is_repeated = own.version == TRANSACTIONS_V1 and follows_in_epoch(
+                own, there.transaction
+            )
+            if is_repeated or joined_later(facts, there) is own:
+                return joined(own)
     return Explanation(())
 
 

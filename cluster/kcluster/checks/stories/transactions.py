@@ -84,16 +84,20 @@ def joined_later(facts: Facts, send: SentRecord) -> ClientTransaction | None:
         return None
     for _, append, _ in facts.places(send.partition, send.value):
         for later in facts.ledger.transactions:
-            is_of_same_epoch = (
-                later.producer == own.producer
-                and (later.producer_id, later.producer_epoch)
-                == (own.producer_id, own.producer_epoch)
-                and later.number > own.number
-            )
             is_open = later.ended_ms < 0 or append.at_ms <= later.ended_ms
-            if is_of_same_epoch and later.began_ms <= append.at_ms and is_open:
+            if follows_in_epoch(later, own) and later.began_ms <= append.at_ms and is_open:
                 return later
     return None
+
+
+def follows_in_epoch(later: ClientTransaction, earlier: ClientTransaction) -> bool:
+    """Whether a producer began a transaction after another one, and had the same epoch in both."""
+    return (
+        later.producer == earlier.producer
+        and later.number > earlier.number
+        and (later.producer_id, later.producer_epoch)
+        == (earlier.producer_id, earlier.producer_epoch)
+    )
 
 
 def joined(later: ClientTransaction) -> Explanation:
