@@ -109,6 +109,70 @@ steps:
   - {at: 6s, move: {partition: orders-0, to: 2}}
 checks: {verdict: invalid, anomalies: {delivered-after-ack: some}}
 """
+OWNED_TWICE_BY_REVIVED_RECORDS = """
+# Broker 1 cannot commit that it has removed its members. Broker 3 coordinates the group for 100 ms,
+# does not know of it, and writes nothing; then broker 1 leads again, and its records count.
+topology:
+  brokers: 3
+  topics: {orders: {partitions: 6, replication_factor: 3, config: {min.insync.replicas: 2}}}
+  config:
+    broker.session.timeout.ms: 3000
+    broker.heartbeat.interval.ms: 700
+    replica.lag.time.max.ms: 4000
+    leader.imbalance.check.interval.seconds: 5
+    offsets.topic.num.partitions: 2
+    offsets.topic.replication.factor: 3
+    group.initial.rebalance.delay.ms: 0
+    group.min.session.timeout.ms: 1000
+    group.consumer.min.session.timeout.ms: 1000
+    group.consumer.session.timeout.ms: 3000
+    group.consumer.min.heartbeat.interval.ms: 500
+    group.consumer.heartbeat.interval.ms: 1000
+workload:
+  producers:
+    {topic: orders, name: shop, rate: 40/s, in_flight: 1, config: {request.timeout.ms: 3000}}
+  consumers:
+    - topics: orders
+      name: sticky
+      group: classic
+      commit: after_poll
+      config: {session.timeout.ms: 3000, heartbeat.interval.ms: 1000, max.poll.interval.ms: 4000}
+    - topics: orders
+      name: guest
+      group: classic
+      start: 3s
+      stop: 7s
+      config: {session.timeout.ms: 3000, heartbeat.interval.ms: 1000, max.poll.interval.ms: 4000}
+    - topics: orders
+      name: new
+      group: epochs
+      group_protocol: consumer
+      members: 3
+      config: {max.poll.interval.ms: 4000}
+    - topics: orders
+      name: caller
+      group: epochs
+      group_protocol: consumer
+      start: 2s
+      stop: 6s
+      commit: after_poll
+      config: {max.poll.interval.ms: 4000}
+    - topics: orders
+      name: first
+      group: epochs
+      group_protocol: consumer
+      start: 1s
+      stop: 5s
+      config: {group.instance.id: till, max.poll.interval.ms: 4000}
+duration: 10s
+seed: 11862
+steps:
+  - {at: 5100ms, when: append, within: 500ms, isolate: {nodes: 1, others: 3}, for: 4s}
+  - {at: 9900ms, move: {partition: __consumer_offsets-0, to: 3}}
+checks:
+  verdict: invalid
+  anomalies: {owned-twice: some}
+"""
 LOST_BY_SAME_SEQUENCE = """
 # Brokers cannot replicate a batch in time, while its producer commits. The transaction is aborted,
 # and the next one has the same epoch, and a batch with the same sequence: the leader takes it for a
@@ -175,8 +239,16 @@ checks:
         (COMMITTED_BACK_BY_DELETION, "a group deleted by an administrator"),
         (DELIVERED_AGAIN_BY_LATE_RESET, "offsets reset by an administrator"),
         (LOST_BY_SAME_SEQUENCE, "a client with transactions of version 1"),
+        (OWNED_TWICE_BY_REVIVED_RECORDS, "uncommitted records of a leader that came back"),
     ],
-    ids=["delayed", "overtaken", "deleted before the ack", "reset late", "same sequence"],
+    ids=[
+        "delayed",
+        "overtaken",
+        "deleted before the ack",
+        "reset late",
+        "same sequence",
+        "revived",
+    ],
 )
 def test_anomaly__is_allowed(text: str, allowed: str) -> None:
     result = run_scenario(Scenario.parse(text), "virtual")

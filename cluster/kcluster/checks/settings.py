@@ -36,6 +36,7 @@ class Setting(StrEnum):
     TASKS_SENT_ONCE = "a lost answer with a streams member's tasks"
     DEPOSED_COORDINATOR = "an answer of a deposed coordinator"
     MADE_CLASSIC = "a consumer group made classic before a member had revoked"
+    REVIVED = "uncommitted records of a leader that came back"
     TOO_FEW_BROKERS = "an internal topic with more replicas than brokers"
     REMOVED_IN_ELR = "an ELR of removed replicas alone"
     ELR_CLEARED = "min.insync.replicas changed in an outage"
@@ -65,6 +66,7 @@ CAUSES: Final[dict[Setting, Cause]] = {
     Setting.TASKS_SENT_ONCE: Cause.TASKS_SENT_ONCE,
     Setting.DEPOSED_COORDINATOR: Cause.DEPOSED_COORDINATOR,
     Setting.MADE_CLASSIC: Cause.MADE_CLASSIC,
+    Setting.REVIVED: Cause.REVIVED,
     Setting.TOO_FEW_BROKERS: Cause.TOO_FEW_BROKERS,
     Setting.REMOVED_IN_ELR: Cause.REMOVED_IN_ELR,
     Setting.ELR_CLEARED: Cause.ELR_CLEARED,

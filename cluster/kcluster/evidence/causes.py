@@ -98,6 +98,7 @@ class Cause(StrEnum):
     GROUP_DELETED = "group-deleted"
     RECREATED = "recreated-topic"
     OVERTAKEN = "overtaken-request"
+    REVIVED = "revived-records"
 
 
 MEANINGS: Final[dict[Cause, str]] = {
@@ -146,6 +147,7 @@ MEANINGS: Final[dict[Cause, str]] = {
     Cause.GROUP_DELETED: "an administrator deleted a group, and its offsets with it",
     Cause.RECREATED: "a client used a deleted topic after another one had got its name",
     Cause.OVERTAKEN: "a request arrived after the client's next one, which had a new connection",
+    Cause.REVIVED: "a leader came back before it had truncated what no other replica had, and led",
 }
 
 _DEATHS: Final = {

@@ -13,7 +13,7 @@ from kcluster.checks.anomalies.facts import Finding, GivenTo
 from kcluster.checks.chain.facts import PartitionGiven
 from kcluster.checks.chain.links import Link
 from kcluster.checks.settings import Setting
-from kcluster.checks.stories.groups import group_losses, made_classic
+from kcluster.checks.stories.groups import group_losses, made_classic, revived
 from kcluster.evidence.group_holdings import held_twice
 from kcluster.evidence.lookups import Facts
 
@@ -23,7 +23,8 @@ class OwnedTwice(RunAnomaly):
     """A coordinator assigned a partition to a member while another member had neither given it up,
     nor left, nor been fenced: both read it, and both may commit.  A coordinator whose disk has lost
     the group does not know the other member (`allowed`), nor does one whose consumer group became
-    classic while the other member still had to revoke.
+    classic while the other member still had to revoke, nor one that had removed the member before
+    other brokers coordinated the group for a moment.
 
         owned-twice: orders-0: group g gave it to b while a held it
     """
@@ -48,6 +49,9 @@ class OwnedTwice(RunAnomaly):
             holder, since_ms, at_ms = anomaly.fact.holder, anomaly.other, anomaly.at_ms
             lost = made_classic(facts, group, anomaly.partition, holder, since_ms, at_ms)
             allowed = Setting.MADE_CLASSIC if lost else allowed
+            if not lost:
+                lost = revived(facts, group, holder, since_ms, at_ms)
+                allowed = Setting.REVIVED if lost else allowed
         return Explanation(
             (
                 Link(anomaly.other, PartitionGiven(group, to_another=False)),

@@ -30,7 +30,12 @@ from kcluster.checks.settings import Setting
 from kcluster.checks.stories.losses import losses
 from kcluster.clients.connections import DISCONNECTED, REQUEST_TIMED_OUT
 from kcluster.clients.ledger import Partition, Unowned
-from kcluster.events.clients import GroupAssigned, GroupMemberJoined
+from kcluster.events.clients import (
+    GroupAssigned,
+    GroupMemberExpired,
+    GroupMemberJoined,
+    GroupMemberLeft,
+)
 from kcluster.events.partitions import BecameLeader, LeaderElected
 from kcluster.evidence.client_names import client_name
 from kcluster.evidence.group_history import FetchedOffset, group_home, offset_answers
@@ -115,6 +120,28 @@ def made_classic(
                 if was_consumer and at_ms >= from_ms and _is_without(value, holder, partition):
                     links = [Link(at_ms, GroupMadeClassic(group, holder))]
     return links
+
+
+def revived(facts: Facts, group: str, holder: str, since_ms: int, until_ms: int) -> list[Link]:
+    """The removal of a member that its coordinator had written before `since_ms`, and the change of
+    leaders by which that broker coordinates the group again: the coordinators in between did not
+    have the record, nor did any of them write another one, so that it was not truncated."""
+    home = group_home(facts.recorder, group)
+    if home is None:
+        return []
+    changes = [note for note, _ in facts.of_partition(home, BecameLeader)]
+    back = [note for note in changes if since_ms < note.at_ms <= until_ms]
+    for note in facts.notes if back else ():
+        event = note.event
+        if (
+            isinstance(event, GroupMemberExpired | GroupMemberLeft)
+            and (event.group, event.member) == (group, holder)
+            and note.at_ms < since_ms
+            and note.note_id[0] == back[-1].note_id[0]
+            and any(note.at_ms < one.at_ms < back[-1].at_ms for one in changes)
+        ):
+            return [link(note), link(back[-1])]
+    return []
 
 
 def _is_without(value: GroupMetadataValue, holder: str, partition: Partition) -> bool:
