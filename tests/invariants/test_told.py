@@ -65,6 +65,41 @@ def test_told__what_is_committed() -> None:
     assert run(STORY).passed
 
 
+LOADED = """\
+# Another broker leads for a moment while a generation is not committed. The coordinator loads it
+# from its log, and answers SyncGroup at once, as Kafka's does.
+topology:
+  brokers: 3
+  topics: {orders: {partitions: 2, replication_factor: 3}}
+  config:
+    offsets.topic.num.partitions: 1
+    offsets.topic.replication.factor: 3
+    group.initial.rebalance.delay.ms: 0
+    group.min.session.timeout.ms: 1000
+workload:
+  producers: {topic: orders, name: shop, rate: 5/s}
+  consumers:
+    - topics: orders
+      name: till
+      group: static
+      config: {group.instance.id: till, session.timeout.ms: 6000, heartbeat.interval.ms: 400}
+    - topics: orders
+      name: guest
+      group: static
+      start: 2s
+      config: {session.timeout.ms: 3000, heartbeat.interval.ms: 400}
+duration: 3s
+seed: 3
+steps:
+  - {at: 2s, when: group_written, move: {partition: __consumer_offsets-0, to: 2}}
+  - {at: 2s, move: {partition: __consumer_offsets-0, to: 3}}
+"""
+
+
+def test_told__of_a_generation_that_was_loaded() -> None:
+    assert run(LOADED).passed
+
+
 def test_told__before_it_is_committed(monkeypatch: pytest.MonkeyPatch) -> None:
     def at_once(self: LogShard[Any], on_settled: Settled, now_ms: int) -> None:
         on_settled(ErrorCode.NONE, now_ms)

@@ -160,12 +160,18 @@ class Coordinators:
             return None
         return TimeoutOutdated(*producer, body.transaction_timeout_ms, known.timeout_ms)
 
-    def broken_by(self, reply: Reply, observed: ObservedPartition) -> BrokenPromise | None:
-        """What a coordinator's answer breaks; None: nothing, or it is not known.  `observed`: the
-        coordinator's log."""
+    def broken_by(
+        self, reply: Reply, observed: ObservedPartition, replica: Replica
+    ) -> BrokenPromise | None:
+        """What a coordinator's answer breaks; None: nothing, or it is not known.  `observed`,
+        `replica`: the coordinator's log."""
         request, answer = reply.request, reply.body
         if isinstance(observed.replayed, ReplayedOffsets):
-            return told_too_early(reply, observed.replayed.groups)
+            uncommitted = next(iter(replica.log.batches_from(replica.high_watermark)), None)
+            has_loaded_it = (
+                uncommitted is not None and uncommitted.leader_epoch < replica.leader_epoch
+            )
+            return told_too_early(reply, observed.replayed.groups, has_loaded_it)
         transactional_id = transactional_id_of(request)
         if transactional_id is None or not self.decisions.is_whole:
             return None

@@ -658,7 +658,7 @@ class Invariants:
         old = self._replicas.get(replica)
         if old is None or not knows_all(old.partition, replica):
             return
-        broken = self.coordinators.broken_by(reply, old.partition)
+        broken = self.coordinators.broken_by(reply, old.partition, replica)
         if broken is not None:
             self.report_promise(now_ms, broken, broker)
 

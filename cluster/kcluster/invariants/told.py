@@ -44,11 +44,17 @@ def asked_of(request: Request) -> tuple[str, str]:
     return transactional_id_of(request) or "", TRANSACTION_STATE_TOPIC
 
 
-def told_too_early(reply: Reply, groups: ReplayedGroups) -> BrokenPromise | None:
-    """What an answer breaks if it is ahead of the committed `groups`; None: nothing."""
+def told_too_early(
+    reply: Reply, groups: ReplayedGroups, has_loaded_uncommitted: bool
+) -> BrokenPromise | None:
+    """What an answer breaks if it is ahead of the committed `groups`; None: nothing.
+    `has_loaded_uncommitted`: whether the coordinator's log has uncommitted records of earlier
+    leaders."""
     request, body = reply.request, reply.body
     if body is None or body.error_code:
         return None
+    if request.api_key == _SYNC and has_loaded_uncommitted:
+        return None  # of a generation that was loaded Kafka, too, answers at once
     group_id: str = request.body.group_id
     if request.api_key == _SYNC:
         member_id, told = request.body.member_id, request.body.generation_id
