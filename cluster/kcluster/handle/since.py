@@ -18,8 +18,8 @@ from kcluster.config.files.numbers import whole_number
 from kcluster.operations.errors import ClusterError
 from kcluster.operations.status import NoteEntry
 
-MAX_NUMBER: Final = (1 << 63) - 1
-"""The highest number of an event, and the last moment in ms."""
+MAX_NUMBER: Final = 10**18 - 1
+"""The highest number of an event, and the last moment in ms; both fit into 64 bits."""
 
 WANTED: Final = "a time back (30s), an event's number (17), or a moment of the clock (@12345)"
 

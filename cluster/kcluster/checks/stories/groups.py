@@ -124,8 +124,8 @@ def made_classic(
 
 def revived(facts: Facts, group: str, holder: str, since_ms: int, until_ms: int) -> list[Link]:
     """The removal of a member that its coordinator had written before `since_ms`, and the change of
-    leaders by which that broker coordinates the group again: the coordinators in between did not
-    have the record, nor did any of them write another one, so that it was not truncated."""
+    leaders by which that broker coordinates the group again: other brokers coordinated it in
+    between, without that record."""
     home = group_home(facts.recorder, group)
     if home is None:
         return []
