@@ -149,3 +149,31 @@ def test_share_consumers__ask_the_last_leader_for_nothing() -> None:
         if reply.request.api_key == ApiKey.SHARE_FETCH and at_ms > moved_ms
     ]
     assert asked.count(1) <= 3 < asked.count(2)
+
+
+SERVED_LATE = """
+# The request that a member gave up is served after its next one, and adds to the new session a
+# partition that has moved away.
+topology:
+  brokers: 3
+  topics: {orders: {assignment: [[2, 1, 3], [2, 3, 1]]}}
+workload:
+  producers: {topic: orders, rate: 10/s}
+  consumers:
+    topics: orders
+    name: packer
+    group: packing
+    share: true
+    config: {fetch.max.wait.ms: 100, request.timeout.ms: 600}
+duration: 8s
+steps:
+  - {at: 5s, restart: client packer}
+  - {at: 5s, rule: {api: ShareFetch, delay: 750ms, of: request}, for: 400ms}
+  - {at: 5500ms, move: {partition: orders-1, to: 3}}
+"""
+
+
+def test_share_consumers__need_no_answer_for_what_they_do_not_ask_for() -> None:
+    result = run_scenario(Scenario.parse(SERVED_LATE), "virtual")
+    assert result.passed, result.failures
+    assert not result.unfinished

@@ -20,7 +20,9 @@ class Coordinators:
     def __init__(self) -> None:
         self.owner: str | None = None
         """The member that has the partition, if the group is one with epochs."""
-        self.promises = Promises(lambda *_: self.owner)
+        self.member_epochs: dict[str, int] = {}
+        """The epochs of its members."""
+        self.promises = Promises(lambda *_: self.owner, self.epoch_of)
         self.epochs = {1: 5, 2: 6}
         self.broken: list[str] = []
         self.now_ms = 0
@@ -35,6 +37,9 @@ class Coordinators:
             broker, Reply(request, answer), self.leader_epoch, self.now_ms
         )
         self.broken += [name for name, _, _ in found]
+
+    def epoch_of(self, _group: str, member: str) -> int | None:
+        return self.member_epochs.get(member)
 
     def leader_epoch(self, broker: int, _group: str) -> int:
         return self.epochs[broker]
@@ -156,6 +161,20 @@ def test_commit__of_a_member_that_does_not_have_the_partition_says_nothing(
     assert said.broken == []
     said.owner = "b"
     said.commit("b", 5)
+    said.commit("a", 4)
+    assert said.broken == ["stale-commit"]
+
+
+def test_commit__of_a_partition_that_another_member_has_needs_the_members_own_epoch_only(
+    said: Coordinators,
+) -> None:
+    """A member that was given nothing yet commits what it had before it joined again."""
+    said.owner = "b"
+    said.commit("b", 5)
+    said.member_epochs = {"a": 4, "b": 5}
+    said.commit("a", 4)
+    assert said.broken == []
+    said.member_epochs = {"b": 5}
     said.commit("a", 4)
     assert said.broken == ["stale-commit"]
 

@@ -459,7 +459,8 @@ class ShareConsumer(ClientBase):
         if error:
             self.network.record_error(now_ms, _FETCH, error.name, key)
             session.fetch_at_ms = now_ms + self.settings.retry_backoff_ms
-            session.answered_ms = -1
+            if key in session.partitions:  # an earlier request, served late, may have added others
+                session.answered_ms = -1
             if is_stale_metadata(error):
                 self.metadata.request_update()
             return False

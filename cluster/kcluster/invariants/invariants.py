@@ -120,7 +120,7 @@ class Invariants:
         self._of_producers: list[tuple[ObservedReplica, Batch]] = []
         """The batches of producers that were appended in this step."""
         self.markers = MarkerAnswers()
-        self.promises = Promises(self.memberships.tenures.owner_of)
+        self.promises = Promises(self.memberships.tenures.owner_of, self.memberships.epoch_of)
         self.shares = SharePromises()
         self.heartbeats = BrokerHeartbeats()
         self.producer_expiration_ms = NEVER_MS

@@ -208,6 +208,11 @@ class Memberships:
         self._placed = _without(self._placed, names)
         self.tenures.forget_groups(names)
 
+    def epoch_of(self, group: str, member_id: str) -> int | None:
+        """The epoch that a member of a group with epochs was told last; None if it is no member."""
+        known = self._members.get((group, member_id))
+        return None if known is None or known.has_left else known.epoch
+
     def on_pause(self) -> None:
         """Discard what members still have to do in time: a paused broker does not notice
         timeouts."""

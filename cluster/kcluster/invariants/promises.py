@@ -8,7 +8,8 @@ KIP-345, KIP-360, KIP-848.
     assignment-differs   a member gets two assignments in one generation
     member-epoch-back    a member's heartbeat is answered with an epoch below its own
     stale-commit         a commit is accepted, though a later generation, or a member with a later
-                         epoch, has committed the partition
+                         epoch, has committed the partition; but a member with epochs may commit
+                         any partition with the epoch that it has
     producer-id-twice    a producer id is given to two transactional ids, or to a producer without
                          a transactional id although another producer has it (KIP-730)
     fenced-alone         a transactional producer is fenced, though no other client uses its
@@ -44,6 +45,9 @@ _FIRST: Final = 1
 OwnerOf = Callable[[str, str, bytes, int], str | None]
 """(group, topic, topic id, partition) -> the member that was told last to have the partition; None
 if that is not known."""
+EpochOf = Callable[[str, str], int | None]
+"""(group, member) -> the epoch that a member of a group with epochs was told last; None if it is
+no member."""
 LeaderEpoch = Callable[[int, str], int | None]
 """(broker, group) -> the leader epoch in which a broker coordinates a group; None: it does not."""
 BrokenPromise = tuple[str, str, Observed]
@@ -58,8 +62,9 @@ _CommitKey = tuple[str, str, bytes, int]
 class Promises:
     """What the coordinators of one cluster have promised."""
 
-    def __init__(self, owner_of: OwnerOf) -> None:
+    def __init__(self, owner_of: OwnerOf, epoch_of: EpochOf) -> None:
         self._owner_of = owner_of
+        self._epoch_of = epoch_of
         self._assigned: dict[str, tuple[int, int]] = {}
         """(the newest generation whose assignment was handed out, its leader epoch), by group."""
         self._assignments: dict[str, tuple[int, dict[str, bytes]]] = {}
@@ -74,8 +79,9 @@ class Promises:
         """The names of topics that were deleted, and perhaps created again."""
         self._commit_answers = 0
         """The number of commits that were answered so far."""
-        self._answers_before: dict[Request, int] = {}
-        """That number when each commit without an answer arrived."""
+        self._arrivals: dict[Request, tuple[int, bool]] = {}
+        """That number when each commit without an answer arrived, and whether the commit named the
+        epoch that its member had then."""
         self._clients: dict[str, dict[str | None, None]] = {}
         """The clients that have used a transactional id."""
         self._aborted: dict[str, int] = {}
@@ -111,8 +117,11 @@ class Promises:
             for group in request.body.groups_names:
                 self._forget(group)
         if request.api_key == ApiKey.OFFSET_COMMIT:
-            self._answers_before[request] = self._commit_answers
-            forget_oldest(self._answers_before)
+            body: m.OffsetCommitRequest = request.body
+            epoch = self._epoch_of(body.group_id, body.member_id)
+            is_current = epoch is not None and epoch == body.generation_id_or_member_epoch
+            self._arrivals[request] = (self._commit_answers, is_current)
+            forget_oldest(self._arrivals)
         if request.api_key == ApiKey.CONSUMER_GROUP_HEARTBEAT:
             self._with_epochs[request.body.group_id] = None
             forget_oldest(self._with_epochs)
@@ -255,7 +264,7 @@ class Promises:
         group = body.group_id
         self._commit_answers += 1
         # A commit is refused or appended when it arrives, and may be answered much later.
-        answers_before = self._answers_before.pop(request, self._commit_answers)
+        answers_before, is_current = self._arrivals.pop(request, (self._commit_answers, False))
         for topic in answer.topics:
             for partition in topic.partitions:
                 if partition.error_code:
@@ -266,13 +275,16 @@ class Promises:
                     continue
                 if group in self._with_epochs and topic.name in self._deleted_topics:
                     continue
+                owner = self._owner_of(group, topic.name, topic.topic_id, partition.partition_index)
+                is_owner = owner is None or owner == member
+                if is_current and not is_owner:
+                    continue  # Kafka looks at the epoch of the member only
                 if before is not None and before[0] != member and before[1] > generation:
                     stale = StaleCommit(member, generation, before[0], before[1])
                     yield "stale-commit", f"group {group}", stale
                     continue
                 # A member with a newer epoch may commit a partition that another member still has.
-                owner = self._owner_of(group, topic.name, topic.topic_id, partition.partition_index)
-                if owner is None or owner == member:
+                if is_owner:
                     self._commits[key] = (member, generation, self._commit_answers)
 
     # ------------------------------------------------------------------------- producers

@@ -188,6 +188,9 @@ class RunClients:
         now_ms = self._stage.dispatcher.now_ms
         if self._shared_ms is None:
             self._shared_ms = now_ms
+        for unassigned in self._unassigned(present):
+            self._shared_ms = now_ms
+            yield unassigned
         if now_ms - self._shared_ms < SHARE_CALM_MS:
             yield facts.SharersHadNoTime(calm_ms=SHARE_CALM_MS)
             return
@@ -196,7 +199,6 @@ class RunClients:
                 yield facts.SharerIsBusy(reader=consumer.name, calm_ms=SHARE_CALM_MS)
             elif self._heals and not consumer.has_asked_since(self._shared_ms):
                 yield facts.SharerWaits(reader=consumer.name)
-        yield from self._unassigned(present)
         last_ms = max(self._shared_ms, *(consumer.active_ms for consumer in present))
         lock_ms = self._longest_lock_ms() if self._stage.may_await_locks else 0
         is_over = now_ms - last_ms >= SHARE_CALM_MS + lock_ms
