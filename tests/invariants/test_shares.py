@@ -292,6 +292,21 @@ def test_acknowledgement__of_a_record_that_the_member_holds(group: Group) -> Non
     assert group.broken == ["lock-lost"]
 
 
+def test_acknowledgement__of_a_record_from_a_tenure_that_is_over(group: Group) -> None:
+    """The broker loses its leadership and leads again before the answer with the record is sent."""
+    group.shares.on_loaded(1, "g", TOPIC_NAME, 0)
+    under_way = group.ask("a")
+    group.shares.on_resigned(1, TOPIC_NAME, 0)
+    group.epochs[1] += 2
+    group.answer_fetch(under_way, (5, 9))
+    group.fetch("a", None, 5, error=121)
+    assert group.broken == []
+    group.shares.on_loaded(1, "g", TOPIC_NAME, 0)
+    group.fetch("a", (5, 9))
+    group.fetch("a", None, 5, error=121)
+    assert group.broken == ["lock-lost"]
+
+
 def test_acknowledgement__of_a_group_with_new_configs(group: Group) -> None:
     """Its brokers learn of them at different times, so nobody knows how long a lock lasts."""
     group.fetch("a", (5, 9))
