@@ -24,6 +24,7 @@ from kcluster.events.brokers import BrokerDown, DiskReplaced, RecordsLost
 from kcluster.events.network import RuleHit
 from kcluster.events.rule_effects import Delay
 from kcluster.evidence.group_history import (
+    Commit,
     FetchedOffset,
     commits_of,
     group_home,
@@ -109,18 +110,11 @@ def _delayed(facts: Facts, anomaly: Anomaly, from_ms: int, until_ms: int) -> Not
         for written in offsets_written(facts.recorder, anomaly.client, anomaly.partition)
         if from_ms <= written.at_ms <= until_ms and written.offset == anomaly.first
     }
-    older = [
-        (each, (broker, reply.request.connection_id, reply.request.correlation_id))
-        for answer in facts.recorder.answers
-        for at_ms, broker, reply in (answer,)
-        if from_ms <= at_ms <= until_ms
-        for each in commits_of(facts.recorder, (answer,))
-        if (each.group, each.partition) == (anomaly.client, anomaly.partition)
-        and each.offset == anomaly.first
-    ]
+    commits = _commits_within(facts, anomaly, from_ms, until_ms)
+    older = [(each, request) for each, request in commits if each.offset == anomaly.first]
     members = {each.member for each, _ in older if each.is_accepted}
     late = {
-        request
+        (each.broker, request.connection_id, request.correlation_id)
         for each, request in older
         if each.member in members or (each.broker in wrote and each.error == _NOT_COORDINATOR)
     }
@@ -140,12 +134,9 @@ def _is_overtaken(facts: Facts, anomaly: Anomaly, from_ms: int, until_ms: int) -
     """Whether a member committed the older offset first, through a connection that it gave up; that
     request was still on its way when the newer commit arrived through the next connection."""
     sent = {anomaly.first: list[Request](), anomaly.other: list[Request]()}
-    for answer in facts.recorder.answers:
-        at_ms, _, reply = answer
-        for each in commits_of(facts.recorder, (answer,)) if from_ms <= at_ms <= until_ms else ():
-            is_its = (each.group, each.partition) == (anomaly.client, anomaly.partition)
-            if is_its and each.is_accepted and each.offset in sent:
-                sent[each.offset].append(reply.request)
+    for each, request in _commits_within(facts, anomaly, from_ms, until_ms):
+        if each.is_accepted and each.offset in sent:
+            sent[each.offset].append(request)
     return any(
         older.body.member_id == newer.body.member_id
         and older.connection_id < newer.connection_id
@@ -153,6 +144,17 @@ def _is_overtaken(facts: Facts, anomaly: Anomaly, from_ms: int, until_ms: int) -
         for older in sent[anomaly.first]
         for newer in sent[anomaly.other]
     )
+
+
+def _commits_within(
+    facts: Facts, anomaly: Anomaly, from_ms: int, until_ms: int
+) -> Iterator[tuple[Commit, Request]]:
+    """The group's commits of the partition that were answered in this time, with their requests."""
+    for answer in facts.recorder.answers:
+        at_ms, _, reply = answer
+        for each in commits_of(facts.recorder, (answer,)) if from_ms <= at_ms <= until_ms else ():
+            if (each.group, each.partition) == (anomaly.client, anomaly.partition):
+                yield each, reply.request
 
 
 def _forgotten(facts: Facts, anomaly: Anomaly) -> Iterator[Link]:
