@@ -52,6 +52,33 @@ steps:
   - {at: 6s, start: 3}
   - {when: isr(table-0) = 3, within: 5s, move: {partition: table-0, to: 3}}
 """
+COPIED_AS_CLEANED = """
+# A replica that was away copies a log from which its leader has cleaned young records; before it
+# cleans its own copy, a new config would have kept them.
+topology:
+  brokers: 3
+  topics:
+    table:
+      assignment: [[1, 2, 3]]
+      config:
+        min.insync.replicas: 2
+        cleanup.policy: compact
+        segment.ms: 400
+        min.cleanable.dirty.ratio: 0.01
+        min.compaction.lag.ms: 1500
+  config:
+    log.cleaner.backoff.ms: 100
+    replica.lag.time.max.ms: 1000
+    broker.session.timeout.ms: 1000
+    broker.heartbeat.interval.ms: 200
+workload:
+  producers: {topic: table, name: plain, rate: 20/s, keys: 6}
+duration: 8s
+steps:
+  - {at: 1500ms, kill: 3}
+  - {at: 5500ms, set_config: {topics: table, config: {min.compaction.lag.ms: 3000}}}
+  - {after: 50ms, start: 3}
+"""
 LEAVE_WAITS_FOR_COMMIT = """
 # A LeaveGroup waits for the commits before it; their coordinator is cut off, and dies.
 topology:
@@ -464,6 +491,7 @@ checks: {allowed_anomalies: passed-over}
 VALID = {
     "a compacted record is not torn from its transaction": TORN_ON_COMPACTED,
     "a copy of compacted batches lacks nothing": COMPACTED_COPY,
+    "a copy of a cleaned log has nothing young to clean": COPIED_AS_CLEANED,
     "LeaveGroup may wait for commits": LEAVE_WAITS_FOR_COMMIT,
     "a broker that may not register yet holds transactions up": NEXT_LIFE_WAITS,
     "a static member that does not join in time has nothing": STATIC_MEMBER_TOO_LATE,

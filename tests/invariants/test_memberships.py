@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from kcluster.contract import Reply, Request
+from kcluster.events.clients import GroupMemberExpired
 from kcluster.invariants.memberships import SLACK_MS, Memberships
 from kcluster.protocol import messages as m
 from kcluster.protocol.apis import ApiKey
@@ -476,3 +477,16 @@ def test_commit__of_a_task_that_came_back_after_another_member_had_it(told: Told
     assert told.broken == []
     told.commit("a", 3)
     assert told.broken == ["stale-commit"]
+
+
+def test_waiting__is_over_with_an_answer_of_a_coordinator_that_a_successor_has_overtaken(
+    told: Told,
+) -> None:
+    """The successor does not know the member, whose SyncGroup still waits at its predecessor."""
+    told.join("a", 1)
+    waiting = told.ask(ApiKey.SYNC_GROUP, m.SyncGroupRequest("g", 1, "a"))
+    told.leaders[2] = 6
+    told.join("a", 1, broker=2, error=ErrorCode.UNKNOWN_MEMBER_ID)
+    expired = GroupMemberExpired("g", "a", session_timeout_ms=1_000)
+    told.answer(waiting, m.SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS))
+    assert told.memberships.removals.on_removed(expired, 1, 1_000_000) is None

@@ -202,7 +202,7 @@ def test_waiting__its_session_may_end(group: Group, why: str) -> None:
         group.join(0, 1)
     request = group.ask(ApiKey.JOIN_GROUP, 200)
     if why in ("answered", "muted"):
-        group.removals.on_decided(COORDINATOR, request)
+        group.removals.on_decided(request)
     elif why == "died":
         group.removals.on_death(COORDINATOR)
     elif why == "elsewhere":
@@ -217,7 +217,7 @@ def test_waiting__the_answer_to_a_request_that_was_sent_again_changes_nothing(gr
     group.join(0, 1)
     first = group.ask(ApiKey.JOIN_GROUP, 200)
     group.ask(ApiKey.JOIN_GROUP, 300)
-    group.removals.on_decided(COORDINATOR, first)
+    group.removals.on_decided(first)
     assert group.expired(1_500) == RemovedWaiting("a", "session", "JoinGroup", 300, 1_500)
 
 

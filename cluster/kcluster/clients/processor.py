@@ -340,6 +340,10 @@ class Processor:
         """The offset of the next record; -1 if there is no position."""
         return self.consumer.position(topic, partition)
 
+    def leader_epoch(self, topic: str, partition: int) -> int:
+        """The newest leader epoch that the processor has seen; NO_EPOCH if it has seen none."""
+        return self.consumer.leader_epoch(topic, partition)
+
     # ----------------------------------------------------------------------- application
 
     def _on_ended(self, ended: ClientTransaction) -> None:

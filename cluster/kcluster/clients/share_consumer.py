@@ -154,6 +154,10 @@ class ShareConsumer(ClientBase):
         """Always -1: a share group's positions are kept by the leaders."""
         return -1
 
+    def leader_epoch(self, topic: str, partition: int) -> int:
+        """The newest leader epoch that the consumer has seen; NO_EPOCH if it has seen none."""
+        return self.metadata.leader_epoch(topic, partition)
+
     def stop(self, now_ms: int) -> None:
         """Acknowledge the remaining records, and leave the group.  Kafka: close()."""
         if self._close_at_ms == NEVER_MS:

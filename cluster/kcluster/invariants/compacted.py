@@ -27,9 +27,10 @@ from kcluster.invariants.facts import (
     OlderKept,
     SegmentDiffers,
 )
-from kcluster.invariants.observed import Append, Committed, ObservedPartition
+from kcluster.invariants.observed import Append, Committed, ObservedPartition, ObservedReplica
 from kcluster.invariants.producer_facts import SequenceRemoved
 from kcluster.partition.log.log import Log
+from kcluster.partition.replica import Replica
 from kcluster.protocol.records.batches import (
     DELETE_HORIZON_BIT,
     NO_TIMESTAMP,
@@ -68,6 +69,22 @@ def problems(
     sequence = sequence_removed(last, log, forgotten_ms)
     if sequence is not None:
         yield "sequence-compacted", sequence
+
+
+def observe_cleaning(old: ObservedReplica, replica: Replica, now_ms: int) -> Iterator[Problem]:
+    """Observe that a log was cleaned, or truncated below what was cleaned; and what is wrong with
+    that."""
+    log, observed = replica.log, old.partition
+    dirty = max(old.first_dirty_offset, observed.clean_elsewhere(old.broker))
+    lag_ms = old.record_cleaning(replica)
+    yield from differing_segments(log)
+    if observed.unclean_epoch < 0:
+        yield from cleaned_too_young(observed.committed, log, dirty, now_ms, lag_ms)
+        yield from end_removed(observed.committed, log, replica.high_watermark)
+    before, old.horizons = old.horizons, horizons_of(log)
+    moved = horizon_moved(before, old.horizons)
+    if moved is not None:
+        yield "batch-altered", moved
 
 
 def newest_removed(committed: Committed, log: Log, tombstones_from: int) -> NewestRemoved | None:

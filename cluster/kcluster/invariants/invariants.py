@@ -450,7 +450,7 @@ class Invariants:
             log, watermark = replica.log, replica.high_watermark
             end = log.log_end_offset
             if log.first_dirty_offset != old.first_dirty_offset:
-                self._observe_cleaning(now_ms, old, replica)
+                self._report(now_ms, old, compacted.observe_cleaning(old, replica, now_ms))
             moved = end != old.log_end_offset or watermark != old.high_watermark
             if (
                 replica.registration is not old.registration
@@ -504,21 +504,6 @@ class Invariants:
         old.log_end_offset = end
         old.high_watermark = watermark
         old.record_move(now_ms, replica)
-
-    def _observe_cleaning(self, now_ms: int, old: ObservedReplica, replica: Replica) -> None:
-        """Observe that a log was cleaned, or truncated below what was cleaned."""
-        log, observed, dirty = replica.log, old.partition, old.first_dirty_offset
-        lag_ms = old.record_cleaning(replica)
-        self._report(now_ms, old, compacted.differing_segments(log))
-        if observed.unclean_epoch < 0:
-            young = compacted.cleaned_too_young(observed.committed, log, dirty, now_ms, lag_ms)
-            self._report(now_ms, old, young)
-            ended = compacted.end_removed(observed.committed, log, replica.high_watermark)
-            self._report(now_ms, old, ended)
-        before, old.horizons = old.horizons, compacted.horizons_of(log)
-        moved = compacted.horizon_moved(before, old.horizons)
-        if moved is not None:
-            self._report(now_ms, old, [("batch-altered", moved)])
 
     def _observe_first(
         self, now_ms: int, broker: int, life: int, replica: Replica, request: Request | None

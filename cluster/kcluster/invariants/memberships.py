@@ -277,9 +277,8 @@ class Memberships:
         request, body = reply.request, reply.body
         if request.api_key == _DELETE_GROUPS and body is not None:
             self._forget_groups(one.group_id for one in body.results if not one.error_code)
+        self.removals.on_decided(request)
         arrival = self._arrivals.pop(request, None)
-        if arrival is not None:
-            self.removals.on_decided(arrival.broker, request)
         if arrival is None or body is None:
             return
         if arrival.leader_epoch < self._leader_epochs.get(_group_of(request) or "", -1):

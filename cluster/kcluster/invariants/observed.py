@@ -210,6 +210,12 @@ class ObservedPartition:
                 self.deleted_to = max(self.deleted_to, replica.log.log_start_offset)
         return self.cleaned_to
 
+    def clean_elsewhere(self, broker: int) -> int:
+        """The offset below which the log of another broker that has led was compacted: this broker
+        may have copied it so."""
+        others = (self.replicas.get(other) for other in self.have_led if other != broker)
+        return max((one.log.first_dirty_offset for one in others if one is not None), default=0)
+
     def whole_offset(self) -> int:
         """The offset below which a leader's log was compacted, or its records deleted.  With these
         the leader forgets their epochs: it then takes a follower's uncommitted records at the same

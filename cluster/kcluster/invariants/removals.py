@@ -100,11 +100,10 @@ class Removals:
             self._waiting[key] = (request, at_ms)
             forget_oldest(self._waiting)
 
-    def on_decided(self, broker: int, request: Request) -> None:
+    def on_decided(self, request: Request) -> None:
         """Record that a request waits no longer at its coordinator, or does not wait there yet."""
         if request.api_key in _WAITED_FOR:
-            key = (broker, request.body.group_id, request.body.member_id)
-            if self._waiting.get(key, (None, 0))[0] is request:
+            for key in [key for key, (one, _) in self._waiting.items() if one is request]:
                 del self._waiting[key]
 
     def on_death(self, broker: int) -> None:

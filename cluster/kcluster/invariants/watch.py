@@ -412,7 +412,7 @@ class Watch:
             self.invariants.offset_answers.on_request(request)
         self.invariants.memberships.on_request(node_id, request, self._leader_epoch, now_ms)
         if served_ms > now_ms:
-            self.invariants.memberships.removals.on_decided(node_id, request)
+            self.invariants.memberships.removals.on_decided(request)
         if request.api_key in SHARE_APIS:
             self.invariants.shares.on_request(node_id, request, self._led_by, now_ms)
             if request.api_key == _SHARE_FETCH and self._is_committed(node_id, request):

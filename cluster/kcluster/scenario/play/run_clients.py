@@ -53,7 +53,8 @@ class RunClients:
         self._sharing: list[ClientProcess[WorkloadConsumer]] = []
         self._arrived_ms: int | None = None
         self._left_unread = False
-        """Whether all consumers of a partition had stopped before the end."""
+        """Whether all consumers of a partition had stopped before the end, or its consumer ignored
+        its leader."""
         self._shared_ms: int | None = None
         """The time since which only share groups may have work left."""
 
@@ -90,7 +91,12 @@ class RunClients:
 
     def stop_consumers(self) -> None:
         """Stop the consumers: they commit and leave their groups."""
-        self._left_unread = self._wanted(but_stopped=False) != self._wanted(but_stopped=True)
+        is_left = self._wanted(but_stopped=False) != self._wanted(but_stopped=True)
+        self._left_unread = is_left or any(
+            self._ignores_leader(process.client, partition)
+            for process in self._consumers
+            for partition in process.client.assignment
+        )
         if self._heals:
             ledger = self._stage.ledger
             ledger.unowned = list(self._unowned())
@@ -168,6 +174,8 @@ class RunClients:
                 owners = [reader for reader in present if partition in reader.assignment]
                 if any(owner.position(*partition) in ends for owner in owners):
                     continue
+                if any(self._ignores_leader(owner, partition) for owner in owners):
+                    continue
                 if not owners:
                     names = ", ".join(reader.name for reader in present)
                     yield facts.Unassigned(partition=partition, readers=names)
@@ -178,6 +186,12 @@ class RunClients:
                         position=owner.position(*partition),
                         end_offset=ends.start,
                     )
+
+    def _ignores_leader(self, reader: WorkloadConsumer, partition: Partition) -> bool:
+        """Whether a reader ignores the leader of a partition, as Kafka's clients do if they know a
+        later leader epoch.  They may have it from a deleted topic of the same name: they keep it
+        for a partition that the present topic got later."""
+        return reader.leader_epoch(*partition) > self._stage.leader_epoch(*partition)
 
     def _unshared(self) -> Iterator[Unrest]:
         """The share groups and share partitions that may still be working: no answer shows that all

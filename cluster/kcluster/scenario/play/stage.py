@@ -15,6 +15,7 @@ from kcluster.actions.stage import Stage, StageClock
 from kcluster.broker.coordinator.share_state.state import SharePartition
 from kcluster.clients.ledger import Ledger, Outcome, Partition
 from kcluster.clients.logins import put_in
+from kcluster.clients.metadata import NO_EPOCH
 from kcluster.clients.wire import ClientStateMachine, Wire
 from kcluster.contract import Event, Note
 from kcluster.evidence.history import OpenTransaction
@@ -139,6 +140,11 @@ class ScenarioStage(ABC, Stage):
     def log_end(self, topic: str, partition: int) -> int:
         """The log end offset of a partition's leader; 0 without a leader."""
         return self._facts.log_end(topic, partition)
+
+    def leader_epoch(self, topic: str, partition: int) -> int:
+        """The leader epoch of a partition; NO_EPOCH for a partition that does not exist."""
+        found = self.verbs.settled.image.partition(topic, partition)
+        return NO_EPOCH if found is None else found.leader_epoch
 
     def open_transactions(
         self, partitions: Iterable[Partition]

@@ -65,6 +65,9 @@ class WorkloadConsumer(ProcessedClient, Protocol):
     def position(self, topic: str, partition: int) -> int:
         """The offset of the next record; -1 if there is no position."""
 
+    def leader_epoch(self, topic: str, partition: int) -> int:
+        """The newest leader epoch that the consumer has seen; NO_EPOCH if it has seen none."""
+
 
 def make_clients(
     workload: WorkloadSpec, profile: str, ledger: Ledger
