@@ -13,7 +13,7 @@ UNKNOWN_SERVER_ERROR, INVALID_REQUEST or UNSUPPORTED_VERSION.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 from kcluster.contract import Reply
@@ -119,23 +119,29 @@ _EXPECTED: Final[Mapping[int, tuple[frozenset[int], tuple[_Path, ...]]]] = {
 """(the errors, where an answer has them) by kind of request."""
 
 
-def unexpected_errors(reply: Reply) -> Iterator[UnexpectedError]:
-    """The first error in an answer that Kafka never gives to such a request."""
+def unexpected_error(reply: Reply) -> UnexpectedError | None:
+    """The first error in an answer that Kafka never gives to such a request; None if there is
+    none."""
     body = reply.body
     expected = _EXPECTED.get(reply.request.api_key)
     if expected is None or body is None:
-        return
+        return None
     errors, paths = expected
     for path in paths:
-        for code in _codes([body], path):
+        for code in _codes(body, path):
             if code and code not in errors:
                 name = type(reply.request.body).__name__.removesuffix("Request")
-                yield UnexpectedError(name, error_of(code).name)
-                return
+                return UnexpectedError(name, error_of(code).name)
+    return None
 
 
-def _codes(rows: Iterable[object], path: _Path) -> Iterable[int]:
-    """The error codes at a path below some rows of an answer."""
-    for field in path[:-1]:
-        rows = [below for row in rows for below in getattr(row, field)]
-    return [getattr(row, path[-1]) for row in rows]
+def _codes(body: object, path: _Path) -> list[int]:
+    """The error codes at a path below an answer."""
+    rows = [body]
+    *fields, last = path
+    for field in fields:
+        below: list[object] = []
+        for row in rows:
+            below += getattr(row, field)
+        rows = below
+    return [getattr(row, last) for row in rows]

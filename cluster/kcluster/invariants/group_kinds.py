@@ -19,8 +19,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from msgspec import Struct
-
 from kcluster.broker.coordinator.classic_group import ClassicGroup, ClassicGroupState
 from kcluster.broker.coordinator.consumer.group import ConsumerGroup
 from kcluster.broker.coordinator.group import Group
@@ -29,11 +27,12 @@ from kcluster.broker.node_view import BrokerNodeView
 from kcluster.invariants.group_facts import Dropped
 from kcluster.invariants.promises import BrokenPromise
 from kcluster.metadata.image import MetadataImage
+from kcluster.structs import Frozen
 
 _Partitions = frozenset[tuple[bytes, int]]
 
 
-class _SeenGroup(Struct, frozen=True):
+class _SeenGroup(Frozen, frozen=True):
     """A group at a look.  `shard`: its coordinator in one term; `number`: its epoch or generation;
     `members`: the ids of its members; `had`: their partitions."""
 
@@ -59,8 +58,11 @@ class GroupKinds:
         now = self._seen[node.node_id] = {}
         for shard in node.coordinator.shards.values():
             for group_id, group in shard.groups.items():
-                seen = _seen(shard, group, node.image)
                 known = before.get(group_id)
+                if known is not None and _is_unchanged(known, shard, group):
+                    now[group_id] = known
+                    continue
+                seen = _seen(shard, group, node.image)
                 if seen is None:
                     if known is not None and known.shard is shard:
                         now[group_id] = known
@@ -75,6 +77,16 @@ class GroupKinds:
     def forget(self, broker: int) -> None:
         """Discard the groups of a broker that is not running."""
         self._seen.pop(broker, None)
+
+
+def _is_unchanged(known: _SeenGroup, shard: GroupShard, group: Group) -> bool:
+    """Whether a group is as it was seen: its members get other partitions in a new epoch, or
+    generation, only."""
+    if known.shard is not shard:
+        return False
+    if isinstance(group, ClassicGroup):
+        return known.is_classic and known.number == group.roster.generation
+    return isinstance(group, ConsumerGroup) and not known.is_classic and known.number == group.epoch
 
 
 def _seen(shard: GroupShard, group: Group, image: MetadataImage) -> _SeenGroup | None:

@@ -16,7 +16,9 @@ A batch counts only if it was appended under the present config, as two looks sh
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Final, NamedTuple
+from typing import Final
+
+from msgspec import Struct
 
 from kcluster.config.kafka.topic import TopicConfig
 from kcluster.invariants.facts import Measure, Observed, OutOfBounds
@@ -28,11 +30,13 @@ NEVER: Final = 1 << 62
 """An offset that no log reaches."""
 
 
-class _Since(NamedTuple):
-    """A log, its config, and the end that it had when it was first seen under this config."""
+class _LookedAt(Struct):
+    """A log, its config, and the end that it had when it was first seen under this config (`since`;
+    NEVER if something was overdue), and when it was looked at last (`log_end_offset`)."""
 
     log: Log
     config: TopicConfig
+    since: int
     log_end_offset: int
 
 
@@ -40,21 +44,22 @@ class LogUpkeep:
     """The logs of one run.  `look` is called from time to time."""
 
     def __init__(self) -> None:
-        self._since: dict[Replica, _Since] = {}
+        self._seen: dict[Replica, _LookedAt] = {}
 
     def look(self, replicas: Iterable[Replica]) -> Iterator[tuple[Replica, str, Observed]]:
         """Yields what is overdue in the logs of one running broker; of each log once."""
         for replica in replicas:
-            log, config = replica.log, replica.config
-            known = self._since.get(replica)
+            log, config, end = replica.log, replica.config, replica.log.log_end_offset
+            known = self._seen.get(replica)
             if known is None or known.log is not log or known.config is not config:
-                self._since[replica] = _Since(log, config, log.log_end_offset)
-                forget_oldest(self._since)
-                continue
-            found = next(overdue(log, config, known.log_end_offset), None)
-            if found is not None:
-                self._since[replica] = _Since(log, config, NEVER)
-                yield replica, *found
+                self._seen[replica] = _LookedAt(log, config, end, end)
+                forget_oldest(self._seen)
+            elif known.log_end_offset != end:
+                known.log_end_offset = end
+                found = next(overdue(log, config, known.since), None)
+                if found is not None:
+                    known.since = NEVER
+                    yield replica, *found
 
 
 def overdue(log: Log, config: TopicConfig, since: int) -> Iterator[tuple[str, Observed]]:

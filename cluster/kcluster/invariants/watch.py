@@ -36,7 +36,7 @@ from kcluster.invariants.claims import VERIFICATION, VERIFIED, ProducerClaims
 from kcluster.invariants.concerned import named_by_peer, named_replica, replica_of, written_by
 from kcluster.invariants.coordinators import Shard, knows_all
 from kcluster.invariants.decisions import proposals_in
-from kcluster.invariants.expected_errors import unexpected_errors
+from kcluster.invariants.expected_errors import unexpected_error
 from kcluster.invariants.fetch_answers import misdirected, misfetched
 from kcluster.invariants.group_facts import OffsetGiven, UnstableRead
 from kcluster.invariants.invariants import Invariants
@@ -523,7 +523,8 @@ class Watch:
         request = reply.request
         self.invariants.on_reply(node_id, request, now_ms)
         if not reply.is_of_rule:
-            for unexpected in unexpected_errors(reply):
+            unexpected = unexpected_error(reply)
+            if unexpected is not None:
                 self.invariants.report_broker(now_ms, node_id, "error-unexpected", unexpected)
             muted = self._muted.on_reply(reply, now_ms)
             if muted is not None:
