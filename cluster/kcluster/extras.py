@@ -19,8 +19,7 @@ DISTRIBUTION: Final = "kcluster-sim"
 
 
 def how_to_install(extra: str) -> str:
-    """The command that adds an extra to this installation: pip, and the place from which it
-    came."""
+    """The pip command that adds an extra to this installation, from where it was installed."""
     from importlib.metadata import PackageNotFoundError, distribution
 
     try:

@@ -245,7 +245,7 @@ def _fetched(answer: Answer, names: dict[bytes, str]) -> Iterator[FetchedOffset]
 
 
 def group_home(recorder: Recorder, group: str) -> Partition | None:
-    """The partition of __consumer_offsets that has a group; None before that topic exists."""
+    """The partition of __consumer_offsets that holds a group; None before that topic exists."""
     count = sum(each.topic == GROUP_METADATA_TOPIC for each in recorder.partitions.values())
     return (GROUP_METADATA_TOPIC, coordinator_partition(group, count)) if count else None
 

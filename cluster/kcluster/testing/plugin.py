@@ -203,8 +203,8 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 
 def pytest_report_collectionfinish(config: pytest.Config, items: list[pytest.Item]) -> list[str]:
-    """Report the number of tests that stay live, if all were to run in virtual time; and of those
-    in which nothing is searched for."""
+    """Report how many tests stay live although all were to run in virtual time, and in how many
+    nothing is searched for."""
     lines: list[str] = []
     if config.getoption("--kcluster-clock") in ("virtual", "both"):
         found = sum(any(name in SHARED for name in getattr(x, "fixturenames", ())) for x in items)
