@@ -22,9 +22,11 @@ from kcluster.invariants.facts import (
     BatchAltered,
     CleanedTooYoung,
     EndCompacted,
+    Measure,
     NewestRemoved,
     Observed,
     OlderKept,
+    OutOfBounds,
     SegmentDiffers,
 )
 from kcluster.invariants.observed import Append, Committed, ObservedPartition, ObservedReplica
@@ -81,6 +83,7 @@ def observe_cleaning(old: ObservedReplica, replica: Replica, now_ms: int) -> Ite
     if observed.unclean_epoch < 0:
         yield from cleaned_too_young(observed.committed, log, dirty, now_ms, lag_ms)
         yield from end_removed(observed.committed, log, replica.high_watermark)
+        yield from _cleaned_unstable(log, dirty, replica.high_watermark)
     before, old.horizons = old.horizons, horizons_of(log)
     moved = horizon_moved(before, old.horizons)
     if moved is not None:
@@ -168,6 +171,18 @@ def end_removed(committed: Committed, log: Log, high_watermark: int) -> Iterator
         return
     if not any(one.last_offset == last.last_offset for one in log.batches_from(last.base_offset)):
         yield "end-compacted", EndCompacted(last.base_offset, high_watermark)
+
+
+def _cleaned_unstable(log: Log, dirty: int, high_watermark: int) -> Iterator[Problem]:
+    """What is wrong if a log was cleaned further than before, and behind the first record of an
+    open transaction.  Kafka: LogCleanerManager.cleanableOffsets."""
+    cleaned_to, producers = log.first_dirty_offset, log.producer_table
+    if producers is None or cleaned_to <= dirty:
+        return
+    stable = producers.last_stable_offset(high_watermark)
+    if cleaned_to > stable:
+        further = (Measure.CLEANED_TO, cleaned_to, Measure.LAST_STABLE, stable)
+        yield "cleaned-unstable", OutOfBounds(*further)
 
 
 def last_of_producers(appends: Iterable[Append], committed: Committed) -> dict[int, Batch]:

@@ -17,6 +17,7 @@ from kcluster.broker.coordinator.share_state.share_states import FIRST_WITHOUT_M
 from kcluster.broker.coordinator.share_state.state import SharePartition
 from kcluster.broker.coordinator.transactions.transaction import COMPLETE_ABORT, COMPLETE_COMMIT
 from kcluster.broker.coordinator.transactions.transaction_shard import TransactionShard
+from kcluster.broker.node_view import BrokerNodeView
 from kcluster.contract import Reply
 from kcluster.invariants.facts import Observed
 from kcluster.invariants.group_facts import PassedUnsettled, UnstableRead
@@ -33,6 +34,7 @@ from kcluster.partition.log.log import Log
 from kcluster.partition.replica import Replica
 from kcluster.protocol import messages as m
 from kcluster.protocol.errors import ErrorCode
+from kcluster.protocol.names import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from kcluster.protocol.records.batches import InvalidRecords
 from kcluster.protocol.records.records import read_records
 
@@ -185,6 +187,15 @@ class Coordinators:
         elif isinstance(request.body, m.InitProducerIdRequest):
             name, fact = "timeout-outdated", self._other_timeout(request.body, answer)
         return None if fact is None else (name, f"transaction {transactional_id}", fact)
+
+
+def shard_of(node: BrokerNodeView, replica: Replica) -> Shard | None:
+    """The coordinator whose log a replica is; None if it has not loaded the log."""
+    if replica.topic == TRANSACTION_STATE_TOPIC:
+        return node.transactions.shards.get(replica.partition)
+    if replica.topic == GROUP_METADATA_TOPIC:
+        return node.coordinator.shards.get(replica.partition)
+    return node.share_state.shards.get(replica.partition)
 
 
 def knows_all(observed: ObservedPartition, replica: Replica) -> bool:

@@ -8,6 +8,8 @@ anything.  Kafka: UnifiedLog.deleteOldSegments, DelayedDeleteRecords; KIP-107.
                           after it was due by the topic's configs in force
     deletion-held-back    DeleteRecords waits at a leader, though no live replica, as far as the
                           leader knows, has the records any more
+    log-start-behind      a follower in the ISR has fetched at LOOKS looks or more since its leader
+                          deleted records, and still says that its log has them
 
     retention-hasty       a leader has deleted a batch that retention.ms does not reach, and after
                           which the log has less than retention.bytes
@@ -26,7 +28,13 @@ from collections.abc import Set as AbstractSet
 from typing import Final, NamedTuple
 
 from kcluster.broker.handlers.data.delete_records import DelayedDeleteRecords
-from kcluster.invariants.facts import DeletedAgain, DeletedEarly, HeldDeletion, KeptSegment
+from kcluster.invariants.facts import (
+    DeletedAgain,
+    DeletedEarly,
+    HeldDeletion,
+    KeptSegment,
+    StartBehind,
+)
 from kcluster.invariants.observed import ObservedPartition, ObservedReplica
 from kcluster.metadata.records import BrokerRegistration
 from kcluster.partition.log.log import Log
@@ -34,6 +42,8 @@ from kcluster.partition.log.segment import Segment
 from kcluster.partition.replica import Replica
 
 SLACK_MS: Final = 1_000
+LOOKS: Final = 8
+"""One answer tells a follower of a new log start; several may get lost, one after the other."""
 Undone = tuple[str, DeletedAgain]
 """(name of the violation, what was observed)."""
 
@@ -47,6 +57,15 @@ class _WaitingDeletion(NamedTuple):
     """Whether it could be answered."""
 
 
+class _Behind(NamedTuple):
+    """A follower whose log begins before `due`, as far as its leader knows; its broker has fetched
+    before each of the last `looks` looks."""
+
+    due: int
+    last_fetch_ms: int
+    looks: int = 0
+
+
 class Deletions:
     """The overdue deletions of one run."""
 
@@ -57,6 +76,9 @@ class Deletions:
         """The brokers that were fenced, as each broker knew at the last look."""
         self._waiting: dict[int, dict[DelayedDeleteRecords, _WaitingDeletion]] = {}
         """The deletions that waited at the last look, by broker."""
+        self._behind: dict[Replica, dict[int, _Behind]] = {}
+        """The followers that had not followed their leader's log start at the last look, by the
+        leader's replica and the follower's broker."""
 
     def look_at_retention(
         self, replicas: Iterable[Replica], check_interval_ms: int, now_ms: int
@@ -75,10 +97,34 @@ class Deletions:
                 del self._due[replica]
                 yield replica, KeptSegment(base, known[1], now_ms)
 
+    def look_at_starts(self, replicas: Iterable[Replica]) -> Iterator[tuple[Replica, StartBehind]]:
+        """Yields the followers in an ISR that do not follow the log start of their leader on one
+        running broker; each once."""
+        for replica in replicas:
+            start = replica.log.log_start_offset
+            before = self._behind.pop(replica, {})
+            if not start or not replica.is_leader:
+                continue
+            now: dict[int, _Behind] = {}
+            for follower, progress in replica.followers.items():
+                fetched_ms = replica.last_fetches.get(follower, -1)
+                if not 0 <= progress.log_start_offset < start or follower not in replica.isr:
+                    continue
+                known = before.get(follower, _Behind(start, fetched_ms))
+                if progress.log_start_offset >= known.due:
+                    known = _Behind(start, fetched_ms)
+                looks = known.looks + (fetched_ms > known.last_fetch_ms)
+                if looks == LOOKS > known.looks:
+                    yield replica, StartBehind(follower, progress.log_start_offset, known.due)
+                now[follower] = _Behind(known.due, fetched_ms, looks)
+            if now:
+                self._behind[replica] = now
+
     def forget(self, replicas: Iterable[Replica]) -> None:
         """Discard the due times of the logs of a broker that is not running."""
         for replica in replicas:
             self._due.pop(replica, None)
+            self._behind.pop(replica, None)
 
     def look_at_requests(
         self, node: int, replicas: Iterable[Replica], brokers: Mapping[int, BrokerRegistration]

@@ -417,6 +417,29 @@ class Stall(Observed, frozen=True):
         return self.until_ms - self.since_ms
 
 
+class KeptBack(Observed, frozen=True):
+    """A consumer's fetch from `offset` on that got no record, although the broker could give those
+    before `readable_end`."""
+
+    offset: int
+    readable_end: int
+
+
+class StoppedUnfenced(Observed, frozen=True):
+    """A broker that was told to shut down, and is not fenced in this `epoch` of it."""
+
+    epoch: int
+
+
+class StartBehind(Observed, frozen=True):
+    """The log start of a follower in the ISR, which has fetched again and again since its leader's
+    log began at `due`."""
+
+    follower: int
+    log_start: int
+    due: int
+
+
 class TimeStoodStill(Observed, frozen=True):
     """Time stood still; `steps`: the steps that were repeated, as the run's error reports them."""
 

@@ -2,8 +2,8 @@
 fenced, and a controlled shutdown ends when nothing is left to wait for.
 
 Owns: what brokers have told the controller and when, the heartbeats whose answer must say that the
-broker may shut down, and the brokers that are silent for too long.  Never: changes anything, looks
-at the controller's sessions.  Kafka: BrokerHeartbeatManager.
+broker may shut down, and the brokers that are silent for too long, or shut down unfenced.  Never:
+changes anything, looks at the controller's sessions.  Kafka: BrokerHeartbeatManager.
 
 A broker that shuts down waits until it leads nothing, and until every active broker has applied the
 metadata that says so.  It does not wait for brokers that are fenced or shut down themselves.  For
@@ -21,7 +21,14 @@ from typing import Final
 
 from kcluster.contract import PeerResponse
 from kcluster.controller.membership.liveness import Session, Sessions
-from kcluster.invariants.facts import HeldBack, Measure, Outdated, RegisteredEarly, Silent
+from kcluster.invariants.facts import (
+    HeldBack,
+    Measure,
+    Outdated,
+    RegisteredEarly,
+    Silent,
+    StoppedUnfenced,
+)
 from kcluster.metadata.image import MetadataImage
 from kcluster.metadata.records import BrokerRegistration
 from kcluster.protocol import messages as m
@@ -171,6 +178,14 @@ class BrokerHeartbeats:
             for one in image.brokers.values()
             if one.is_active or (not one.fenced and (one.broker_id, one.epoch) not in self._asked)
         )
+
+
+def unfenced_by(image: MetadataImage, broker: int, epoch: int) -> StoppedUnfenced | None:
+    """What is wrong with a controller's metadata once a broker, in this broker epoch, has been told
+    to shut down; None if the broker is fenced, or has registered again."""
+    known = image.brokers.get(broker)
+    is_its = known is not None and known.epoch == epoch and not known.fenced
+    return StoppedUnfenced(epoch) if is_its else None
 
 
 def _is_needed(broker: int, image: MetadataImage) -> bool:

@@ -145,6 +145,8 @@ class Rounds:
             invariants.report_broker(now_ms, node.node_id, "quota-differs", quota)
         for replica, held in deletions.look_at_requests(node.node_id, replicas, node.image.brokers):
             invariants.report_replica(now_ms, replica, "deletion-held-back", held)
+        for replica, behind in deletions.look_at_starts(replicas):
+            invariants.report_replica(now_ms, replica, "log-start-behind", behind)
         for replica, name, fact in self._upkeep.look(replicas):
             invariants.report_replica(now_ms, replica, name, fact)
         if asks_offsets and isinstance(node, Broker):

@@ -60,6 +60,12 @@ VIOLATIONS: Final = {
     "cleaned-too-young": "compaction cleaned records that are younger than min.compaction.lag.ms",
     "end-compacted": "compaction removed the batch that ended at the high watermark, by which"
     " replicas and consumers learn of it",
+    "cleaned-unstable": "compaction cleaned records behind the first one of an open transaction,"
+    " which may be aborted",
+    "records-kept-back": "a consumer's fetch got no record, though the broker had had some for it",
+    "stopped-unfenced": "a broker was told to shut down, and the controller did not fence it",
+    "log-start-behind": "a follower in the ISR did not follow the log start of its leader, and"
+    " keeps what was deleted",
     "compaction-overdue": "a log was not cleaned long after max.compaction.lag.ms was over",
     "segment-differs": "the timestamp or the size of a segment is not that of its batches",
     "sequence-compacted": "compaction removed the last batch of a producer, and its sequence with"

@@ -34,11 +34,13 @@ from kcluster.events.share_groups import SharePartitionLoaded
 from kcluster.invariants.administrator import Administrator
 from kcluster.invariants.claims import VERIFICATION, VERIFIED, ProducerClaims
 from kcluster.invariants.concerned import named_by_peer, named_replica, replica_of, written_by
-from kcluster.invariants.coordinators import Shard, knows_all
+from kcluster.invariants.coordinators import knows_all, shard_of
 from kcluster.invariants.decisions import proposals_in
 from kcluster.invariants.expected_errors import unexpected_error
 from kcluster.invariants.fetch_answers import misdirected, misfetched
+from kcluster.invariants.fetch_sessions import FetchSessions
 from kcluster.invariants.group_facts import OffsetGiven, UnstableRead
+from kcluster.invariants.heartbeats import unfenced_by
 from kcluster.invariants.invariants import Invariants
 from kcluster.invariants.known import config_in_force, lock_ms, max_deliveries, topic_name
 from kcluster.invariants.livelock import StepsAtOnce
@@ -116,6 +118,7 @@ class Watch:
         self._offsets: dict[int, int] = {}
         """The offset up to which each node has applied the metadata log."""
         self._answered: list[Reply] = []
+        self._fetch_sessions = FetchSessions(self.invariants.partition)
         self._told: list[Reply] = []
         """The answers of this step to producers about their transactions, and to members."""
         self._marked: list[Reply] = []
@@ -206,6 +209,8 @@ class Watch:
                 self._rounds.on_tick(node, self._stepped_ms)
         if self._answered:
             self._check_answers(node)
+        for read, kept_back in self._fetch_sessions.look(node, self._stepped_ms):
+            invariants.report_replica(self._stepped_ms, read, "records-kept-back", kept_back)
         if self._told:
             told, self._told = self._told, []
             for reply in told:
@@ -218,12 +223,10 @@ class Watch:
                 invariants.check_markers(node_id, reply, self._stepped_ms)
         if self._held or self._loaded:
             self._check_share_leaders(node)
-        if self._unknown:
-            unknown, self._unknown = self._unknown, []
+        if self._unknown or self._given:
+            unknown, self._unknown, given, self._given = self._unknown, [], self._given, []
             for replica, fact in unknown:
                 invariants.check_offsets(self._stepped_ms, replica, [fact])
-        if self._given:
-            given, self._given = self._given, []
             for replica, body, unstable in given:
                 invariants.check_unstable(self._stepped_ms, replica, body, unstable)
 
@@ -245,7 +248,7 @@ class Watch:
         is_asked = isinstance(self._event, Request)
         for replica in concerned:
             if replica.topic in _OF_COORDINATORS and replica.is_leader:
-                shard = _shard(node, replica)
+                shard = shard_of(node, replica)
                 if shard is not None:
                     invariants.check_coordinator(now_ms, replica, shard, is_asked)
 
@@ -387,6 +390,12 @@ class Watch:
             held_back = self.invariants.heartbeats.on_answer(node_id, number, response)
             if held_back is not None:
                 self.invariants.report_broker(now_ms, node_id, "shutdown-held-back", held_back)
+            controller = self._processes[CONTROLLER_ID].last_controller
+            node = self._processes[node_id].broker
+            if response.body.should_shut_down and controller is not None and node is not None:
+                unfenced = unfenced_by(controller.image, node_id, node.epoch)
+                if unfenced is not None:
+                    self.invariants.report_broker(now_ms, node_id, "stopped-unfenced", unfenced)
         elif type(response.body) is VERIFIED:
             for broken in self._claims.on_peer_response(node_id, number, response):
                 self.invariants.report_promise(now_ms, broken, response.source)
@@ -498,6 +507,8 @@ class Watch:
 
     def _on_withheld(self, reply: Reply) -> None:
         self.invariants.replies.on_withheld(reply.request)
+        if reply.request.api_key == _FETCH:
+            self._fetch_sessions.on_decided(reply, is_sent=False)
         self._check_decided(reply, self._dispatcher.now_us // 1000)
 
     def _check_decided(self, reply: Reply, now_ms: int) -> None:
@@ -532,6 +543,8 @@ class Watch:
         if request.api_key in _OF_DATA:
             if reply.body is not None:
                 self._answered.append(reply)
+                if request.api_key == _FETCH:
+                    self._fetch_sessions.on_decided(reply, is_sent=True)
         elif not reply.is_of_rule:
             if request.api_key == _SHARE_FETCH and reply.body is not None:
                 self._answered.append(reply)
@@ -681,12 +694,3 @@ class Watch:
             return None
         log = replica.log
         return Led(replica.topic, replica.leader_epoch, log.log_start_offset, log.log_end_offset)
-
-
-def _shard(node: BrokerNodeView, replica: Replica) -> Shard | None:
-    """The coordinator whose log a replica is; None if it has not loaded the log."""
-    if replica.topic == TRANSACTION_STATE_TOPIC:
-        return node.transactions.shards.get(replica.partition)
-    if replica.topic == GROUP_METADATA_TOPIC:
-        return node.coordinator.shards.get(replica.partition)
-    return node.share_state.shards.get(replica.partition)

@@ -249,6 +249,22 @@ def _(fact: f.EndCompacted) -> str:
 
 
 @observed_text.register
+def _(fact: f.KeptBack) -> str:
+    return f"a fetch from {fact.offset} on got nothing; readable up to {fact.readable_end}"
+
+
+@observed_text.register
+def _(fact: f.StoppedUnfenced) -> str:
+    return f"it was told to shut down, and is not fenced in broker epoch {fact.epoch}"
+
+
+@observed_text.register
+def _(fact: f.StartBehind) -> str:
+    begins = f"the log of follower {fact.follower} begins at {fact.log_start}"
+    return f"{begins}, its leader's at {fact.due}"
+
+
+@observed_text.register
 def _(fact: f.NotCleaned) -> str:
     old = f"the batch at {fact.offset} is {fact.age_ms} ms old"
     return f"{old} and was not cleaned; max.compaction.lag.ms is {fact.lag_ms}"
