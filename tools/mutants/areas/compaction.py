@@ -378,4 +378,16 @@ MUTATIONS: Final = (
         on="travels",
         expects="coordinator-differs producer-refused",
     ),
+    mutation(
+        "cleaned_past_stable_offset",
+        "KIP-98 in kind: the cleaner goes up to the high watermark, past the first record of an open"
+        " transaction",
+        Edit(
+            "partition/log/compaction.py",
+            "        if next_base > stable:\n",
+            "        if next_base > high_watermark:\n",
+        ),
+        on="compaction cleaned_ends share_committed",
+        expects="cleaned-unstable newest-compacted",
+    ),
 )

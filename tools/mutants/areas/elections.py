@@ -359,4 +359,57 @@ MUTATIONS: Final = (
         on="growing admin patterns",
         expects="fenced-in-isr eligible-newcomer",
     ),
+    mutation(
+        "elr_of_last_leaver",
+        "KIP-966 in kind: when a member leaves an ISR below min.insync.replicas, the replicas that"
+        " were eligible before it are forgotten",
+        Edit(
+            "controller/partitions/elections.py",
+            "    candidates = dict.fromkeys((*partition.elr, *partition.isr))\n",
+            "    candidates = dict.fromkeys(partition.isr or partition.elr)\n",
+        ),
+        on="power controller new_disks",
+        expects="lost-write stuck-offline",
+    ),
+    mutation(
+        "move_ends_with_lagging_replica",
+        "KIP-455 in kind: a reassignment that removes more replicas than it adds does not wait until"
+        " the remaining ones are in the ISR",
+        Edit(
+            "controller/partitions/reassigning.py",
+            "    needed = staying if len(adding) < len(leaving) else adding\n",
+            "    needed = adding\n",
+        ),
+        on="moves resized travels",
+        expects="reassigned-early",
+    ),
+    mutation(
+        "silent_after_failover",
+        "KIP-631 in kind: a new controller starts a broker's session with its first heartbeat, so a"
+        " broker that is dead by then never expires",
+        Edit(
+            "controller/membership/membership.py",
+            "            if not registration.fenced:\n"
+            "                session.last_contact_ms = now_ms\n",
+            "",
+        ),
+        on="replaced_controller",
+        expects="silent-unfenced",
+    ),
+    mutation(
+        "stopped_without_fence",
+        "KIP-631 in kind: a broker that may shut down at once, because it leads nothing, is not"
+        " fenced when it does",
+        Edit(
+            "controller/membership/membership.py",
+            "                if not registration.fenced:\n                    cause",
+            "                if (\n"
+            "                    not registration.fenced\n"
+            "                    and session.state is BrokerState.CONTROLLED_SHUTDOWN\n"
+            "                ):\n"
+            "                    cause",
+        ),
+        on="replaced_controller new_disks",
+        expects="stopped-unfenced",
+    ),
 )

@@ -491,4 +491,40 @@ MUTATIONS: Final = (
         on="transactions",
         expects="answer-differs",
     ),
+    mutation(
+        "producers_survive_full_truncation",
+        "KIP-98 in kind: a log that is truncated fully keeps the states of its producers",
+        Edit(
+            "partition/log/log.py",
+            "        if self.producer_table is not None:\n"
+            "            self.producer_table.clear()\n",
+            "",
+        ),
+        on="power segments controller",
+        expects="producers-differ transactions-differ",
+    ),
+    mutation(
+        "aborted_pruned_by_first_offset",
+        "KIP-98 in kind: the index of aborted transactions is pruned by their first offsets, not by"
+        " those of their markers",
+        Edit(
+            "partition/producers.py",
+            "            self.aborted = [one for one in self.aborted if one.last_offset >= start_offset]",
+            "            self.aborted = [one for one in self.aborted if one.first_offset >= start_offset]",
+        ),
+        on="replaced_controller segments admin",
+        expects="transactions-differ aborted-read",
+    ),
+    mutation(
+        "segment_time_not_rebuilt",
+        "KIP-33 in kind: the greatest timestamp of a segment is not computed again when it has been"
+        " cleaned or truncated",
+        Edit(
+            "partition/log/segment.py",
+            "        self.max_timestamp = max((batch.max_timestamp for batch in batches), default=NO_TIMESTAMP)\n",
+            "        if not batches:\n            self.max_timestamp = NO_TIMESTAMP\n",
+        ),
+        on="cleaned compaction",
+        expects="times-differ segment-differs",
+    ),
 )

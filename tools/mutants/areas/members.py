@@ -46,4 +46,29 @@ MUTATIONS: Final = (
         on="admin settings",
         expects="unsettled-group",
     ),
+    mutation(
+        "assignment_of_last_generation",
+        "in kind: a classic group hands an assignment out that was stored after the next generation"
+        " had begun",
+        Edit(
+            "broker/coordinator/classic_group.py",
+            "            if not completing or self.roster.generation != generation:\n",
+            "            if not completing:\n",
+        ),
+        on="waiting groups",
+        expects="coordinator-differs assignment-differs",
+    ),
+    mutation(
+        "fencing_not_retried",
+        "KIP-848 in kind: the fencing of a member whose session has ended is not tried again when"
+        " its write was refused",
+        Edit(
+            "broker/coordinator/modern/group.py",
+            "        if member_id in self.members:\n"
+            "            self.timers.start_session(member_id, now_ms + RETRY_MS, self.expire)\n",
+            "",
+        ),
+        on="refused_groups",
+        expects="unsettled-group",
+    ),
 )

@@ -263,4 +263,29 @@ MUTATIONS: Final = (
         on="quotas",
         expects="quota-differs",
     ),
+    mutation(
+        "changed_quota_unnoticed",
+        "KIP-546 in kind: the limits of clients that were seen already are not looked up again when"
+        " quotas change",
+        Edit(
+            "broker/quotas/client_quotas.py",
+            "            self._forget_usage()\n        self._limits.clear()\n",
+            "            self._forget_usage()\n",
+        ),
+        on="quotas settings",
+        expects="quota-differs",
+    ),
+    mutation(
+        "default_not_applied_to_old_topics",
+        "KIP-226 in kind: a change of a broker's dynamic configs reaches new replicas only, not"
+        " those that exist",
+        Edit(
+            "broker/publisher.py",
+            "            for replica in self._replicas.all():\n"
+            "                replica.configure(self._topic_config(replica.topic))\n",
+            "",
+        ),
+        on="settings replaced_controller",
+        expects="config-differs",
+    ),
 )

@@ -524,4 +524,53 @@ MUTATIONS: Final = (
         on="followers",
         expects="redirected-outside",
     ),
+    mutation(
+        "log_start_with_records_only",
+        "KIP-107 in kind: a follower takes the leader's log start over only together with records",
+        Edit(
+            "broker/replication/fetcher.py",
+            "        if log_start_offset > replica.log.log_start_offset:\n",
+            "        if batches and log_start_offset > replica.log.log_start_offset:\n",
+        ),
+        on="replaced_controller retention",
+        expects="log-start-behind",
+    ),
+    mutation(
+        "lost_alter_partition",
+        "KIP-497 in kind: an AlterPartition without an answer is not sent again, and its proposals"
+        " stay pending",
+        Edit(
+            "broker/replication/isr.py",
+            "        if response is None or response.error_code != ErrorCode.NONE:\n",
+            "        if response is None:\n"
+            "            self._send(now_ms)\n"
+            "            return\n"
+            "        if response.error_code != ErrorCode.NONE:\n",
+        ),
+        on="replaced_controller controller",
+        expects="not-at-rest isr-laggard",
+    ),
+    mutation(
+        "duplicate_not_awaited",
+        "KIP-98 in kind: acks=all for a batch that was appended before does not wait until it is"
+        " committed",
+        Edit(
+            "broker/handlers/data/produce.py",
+            "            if acks == ACKS_ALL:\n",
+            "            if acks == ACKS_ALL and not appended.duplicate:\n",
+        ),
+        on="pipelined data",
+        expects="ack-before-commit",
+    ),
+    mutation(
+        "lagging_preferred_replica",
+        "KIP-392 in kind: a follower outside of the ISR may be a consumer's preferred read replica",
+        Edit(
+            "broker/serving/nearest_replica.py",
+            "        if follower.broker_id in replica.isr\n        and follower.log_start_offset",
+            "        if follower.log_start_offset",
+        ),
+        on="followers",
+        expects="redirected-outside",
+    ),
 )

@@ -553,4 +553,43 @@ MUTATIONS: Final = (
         on="share",
         expects="passed-over share-passed-over share-overcounted",
     ),
+    mutation(
+        "later_locks_not_awaited",
+        "KIP-932 in kind: when the timer of the acquisition locks has fired it is not set for the"
+        " locks that end later",
+        Edit(
+            "broker/share/share_partition.py",
+            "        expired = self.window.expire_locks(self.limits, now_ms)\n"
+            "        self._await_locks(self.window.next_deadline_ms)\n",
+            "        expired = self.window.expire_locks(self.limits, now_ms)\n",
+        ),
+        on="share_moves share_renewals",
+        expects="lock-overdue",
+    ),
+    mutation(
+        "merged_write_unanswered",
+        "KIP-932 in kind: of writes to the share coordinator that are sent together only the last"
+        " one gets the outcome",
+        Edit(
+            "broker/coordinator/share_state/remote_persister.py",
+            "            new.waiting = before.waiting + new.waiting\n",
+            "",
+        ),
+        on="share_crowd share_writes",
+        expects="no-reply not-at-rest passed-over",
+    ),
+    mutation(
+        "share_fetch_outwaits_acknowledgements",
+        "KIP-932 in kind: a parked ShareFetch whose records are there first is not told when its"
+        " acknowledgements are stored",
+        Edit(
+            "broker/handlers/share/share_fetch.py",
+            "        self._acknowledging.on_settled = self._on_acknowledged\n"
+            "        if self._is_fetched:\n",
+            "        if self._is_fetched:\n"
+            "            self._acknowledging.on_settled = self._on_acknowledged\n",
+        ),
+        on="share_crowd share_moves",
+        expects="no-reply",
+    ),
 )

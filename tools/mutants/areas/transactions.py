@@ -611,4 +611,44 @@ MUTATIONS: Final = (
         on="flushed",
         expects="stable-above-open aborted-read",
     ),
+    mutation(
+        "timed_out_write_forgotten",
+        "in kind: a coordinator's write that timed out counts as refused, although it is in the log"
+        " and may be committed later",
+        Edit(
+            "broker/coordinator/log_shard.py",
+            "(ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND)",
+            "(ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,)",
+        ),
+        on="late_verifications transactions",
+        expects="coordinator-differs transaction-overdue",
+    ),
+    mutation(
+        "markers_for_deleted_topic",
+        "KIP-98 in kind: the sender of markers waits for the leader of a partition whose topic was"
+        " deleted",
+        Edit(
+            "broker/coordinator/transactions/markers.py",
+            "                sending.left.discard(partition)  # the topic was deleted\n",
+            "                has_unknown = True\n",
+        ),
+        on="long_transactions admin",
+        expects="transaction-overdue",
+    ),
+    mutation(
+        "empty_abort_keeps_epoch",
+        "KIP-890 in kind: the abort of a transaction that never reached the coordinator is answered"
+        " without a new epoch",
+        Edit(
+            "broker/coordinator/transactions/transaction.py",
+            "    if state is not ONGOING and is_commit:\n"
+            "        return ErrorCode.INVALID_TXN_STATE\n",
+            "    if state is not ONGOING:\n"
+            "        if is_commit:\n"
+            "            return ErrorCode.INVALID_TXN_STATE\n"
+            "        return RetriedRequest(known.next_identity)\n",
+        ),
+        on="verification takeovers late_verifications",
+        expects="ended-otherwise coordinator-differs",
+    ),
 )
