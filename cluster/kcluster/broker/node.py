@@ -141,7 +141,7 @@ class BrokerNode(Broker):
             self.access,
             self.logins,
         )
-        self._maintenance = Maintenance(view, timers, replicas, self.isr, disk)
+        self._maintenance = Maintenance(view, timers, replicas, fetchers, self.isr, disk)
         self.lifecycle = Lifecycle(
             view, disk, rng, timers, peers, outbox, self.publisher, self._maintenance
         )

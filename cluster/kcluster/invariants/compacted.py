@@ -83,7 +83,8 @@ def observe_cleaning(old: ObservedReplica, replica: Replica, now_ms: int) -> Ite
     if observed.unclean_epoch < 0:
         yield from cleaned_too_young(observed.committed, log, dirty, now_ms, lag_ms)
         yield from end_removed(observed.committed, log, replica.high_watermark)
-        yield from _cleaned_unstable(log, dirty, replica.high_watermark)
+        if "compact" in replica.config.cleanup_policy:
+            yield from _cleaned_unstable(log, dirty, replica.high_watermark)
     before, old.horizons = old.horizons, horizons_of(log)
     moved = horizon_moved(before, old.horizons)
     if moved is not None:

@@ -20,6 +20,8 @@ from kcluster.partition.log.compaction import compact
 from kcluster.partition.log.log import Log
 from kcluster.partition.log.retention import expire
 from kcluster.partition.replica import Replica
+from kcluster.scenario.language.scenario import Scenario
+from kcluster.scenario.play.running import run_scenario
 from kcluster.timers import NEVER_MS
 from tests.rig.cluster import Simulated, VirtualRig
 from tests.rig.counting import calls_of
@@ -205,3 +207,20 @@ def test_backlog__due_times_that_moved_do_not_pile_up() -> None:
     assert len(backlog._heap) <= 65
     assert backlog.take(1_998) == []
     assert backlog.take(1_999) == [replica]
+
+
+RETAINED = """
+topology:
+  brokers: 3
+  topics: {orders: {assignment: [[1, 2, 3]], config: {segment.ms: 300, retention.ms: 900}}}
+  config: {log.retention.check.interval.ms: 300, log.initial.task.delay.ms: 100}
+workload: {producers: {topic: orders, rate: 20/s, stop: 2s}}
+duration: 50s
+steps: [{at: 8s, delete_records: {partition: orders-0, before: 1}}]
+"""
+
+
+def test_retention__of_a_follower_is_told_to_its_leader() -> None:
+    """So DeleteRecords of what is gone already is answered at once, as in Kafka."""
+    result = run_scenario(Scenario.parse(RETAINED), "virtual")
+    assert result.passed, result.failures

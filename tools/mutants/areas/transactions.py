@@ -620,7 +620,7 @@ MUTATIONS: Final = (
             "(ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND)",
             "(ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,)",
         ),
-        on="late_verifications transactions",
+        on="late_answers late_markers",
         expects="coordinator-differs transaction-overdue",
     ),
     mutation(

@@ -146,6 +146,12 @@ class ReplicaFetcher:
         if asked is not None:
             asked.leader_epoch = -1  # an answer under way is to an earlier position
 
+    def tell_log_start(self, replica: Replica) -> None:
+        """Tell the leader, with the next fetch, where a replica's log begins now.  Kafka:
+        FetchSessionHandler.Builder.build."""
+        if replica in self._in_session:
+            self._named[replica] = None
+
     def remove(self, replica: Replica) -> None:
         key = replica.key
         self._replicas.pop(key, None)

@@ -84,6 +84,12 @@ class Fetchers:
         if leader is not None:
             self._by_leader[leader].remove(replica)
 
+    def tell_log_start(self, replica: Replica) -> None:
+        """Tell the leader of a follower, if it has one, where its log begins now."""
+        leader = self._leader_of.get(replica)
+        if leader is not None:
+            self._by_leader[leader].tell_log_start(replica)
+
     def on_brokers_changed(self) -> None:
         """Try again with followers whose leader was not registered."""
         for replica in sorted(self._without_leader, key=_number):

@@ -16,6 +16,7 @@ from typing import Final
 
 from kcluster.broker.ports import BrokerView
 from kcluster.broker.replication.backlog import Backlog
+from kcluster.broker.replication.fetchers import Fetchers
 from kcluster.broker.replication.isr import IsrChanges
 from kcluster.broker.replication.replicas import Replicas
 from kcluster.partition.disk import Disk
@@ -36,12 +37,19 @@ class Maintenance:
     """The scheduled tasks of one broker."""
 
     def __init__(
-        self, view: BrokerView, timers: Timers, replicas: Replicas, isr: IsrChanges, disk: Disk
+        self,
+        view: BrokerView,
+        timers: Timers,
+        replicas: Replicas,
+        fetchers: Fetchers,
+        isr: IsrChanges,
+        disk: Disk,
     ) -> None:
         self._view = view
         self._disk = disk
         self._timers = timers
         self._replicas = replicas
+        self._fetchers = fetchers
         self._changed = replicas.read_changes()
         self._isr = isr
         self._of_roles: list[Backlog] = []
@@ -127,6 +135,7 @@ class Maintenance:
         if expire(log, now_ms, config, high_watermark):
             self._replicas.changed[replica] = None
             self._replicas.touch(replica)
+            self._fetchers.tell_log_start(replica)
         return next_expiry_ms(log, now_ms, config)
 
     def _cleaner_backoff_ms(self) -> int:
