@@ -275,6 +275,9 @@ TEXTS = [
     ),
     (g.StateKept(3, 5), "offsets 3 to 5 have a state from before"),
     (g.SessionLost("a-1"), "a-1 lost its share session, though its connection was open"),
+    (f.KeptBack(3, 9), "a fetch from 3 on got nothing; readable up to 9"),
+    (f.StoppedUnfenced(12), "it was told to shut down, and is not fenced in broker epoch 12"),
+    (f.StartBehind(3, 0, 20), "the log of follower 3 begins at 0, its leader's at 20"),
     (f.EndCompacted(6, 7), "the batch at 6 is gone, which ended at high watermark 7"),
     (
         f.NotCleaned(6, 3_000, 900),

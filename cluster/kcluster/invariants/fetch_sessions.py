@@ -38,7 +38,7 @@ _Place = tuple[bytes, str, int]
 PartitionOf = Callable[[str, PartitionKey], ObservedPartition]
 
 
-class FetchSessions:
+class AskedPositions:
     """The fetch sessions of one run.  `look` is called after each step of a broker."""
 
     def __init__(self, partition_of: PartitionOf) -> None:

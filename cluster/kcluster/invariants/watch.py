@@ -38,7 +38,7 @@ from kcluster.invariants.coordinators import knows_all, shard_of
 from kcluster.invariants.decisions import proposals_in
 from kcluster.invariants.expected_errors import unexpected_error
 from kcluster.invariants.fetch_answers import misdirected, misfetched
-from kcluster.invariants.fetch_sessions import FetchSessions
+from kcluster.invariants.fetch_sessions import AskedPositions
 from kcluster.invariants.group_facts import OffsetGiven, UnstableRead
 from kcluster.invariants.heartbeats import unfenced_by
 from kcluster.invariants.invariants import Invariants
@@ -118,7 +118,7 @@ class Watch:
         self._offsets: dict[int, int] = {}
         """The offset up to which each node has applied the metadata log."""
         self._answered: list[Reply] = []
-        self._fetch_sessions = FetchSessions(self.invariants.partition)
+        self._fetch_sessions = AskedPositions(self.invariants.partition)
         self._told: list[Reply] = []
         """The answers of this step to producers about their transactions, and to members."""
         self._marked: list[Reply] = []

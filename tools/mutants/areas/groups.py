@@ -687,28 +687,4 @@ MUTATIONS: Final = (
         on="patience groups",
         expects="removed-early",
     ),
-    mutation(
-        "loads_to_watermark",
-        "in kind: a coordinator loads its partition up to its own high watermark, which lags after"
-        " an election, not to the log end",
-        Edit(
-            "broker/coordinator/log_shard.py",
-            "        while offset < log.log_end_offset:\n",
-            "        while offset < replica.high_watermark:\n",
-        ),
-        on="commits evictions transactions",
-        expects="coordinator-differs committed-offset-back",
-    ),
-    mutation(
-        "offsets_visible_uncommitted",
-        "in kind: OffsetFetch shows a commit as soon as it is written, before the in-sync replicas"
-        " have it",
-        Edit(
-            "broker/coordinator/coordinator.py",
-            "            shard.append(records, on_settled, now_ms)\n",
-            "            shard.append(records, on_settled, now_ms, at_once=True)\n",
-        ),
-        on="commits",
-        expects="coordinator-differs offset-unknown",
-    ),
 )

@@ -1,4 +1,5 @@
-"""Mutations of the membership in groups: members that wait, groups that change their protocol.
+"""Mutations of groups: members that wait, groups that change their protocol, coordinators that
+load.
 
 Owns: these mutations.  Never: applies one.  Kafka: the issues and KIPs that they name.
 """
@@ -70,5 +71,29 @@ MUTATIONS: Final = (
         ),
         on="refused_groups",
         expects="unsettled-group",
+    ),
+    mutation(
+        "loads_to_watermark",
+        "in kind: a coordinator loads its partition up to its own high watermark, which lags after"
+        " an election, not to the log end",
+        Edit(
+            "broker/coordinator/log_shard.py",
+            "        while offset < log.log_end_offset:\n",
+            "        while offset < replica.high_watermark:\n",
+        ),
+        on="commits evictions transactions",
+        expects="coordinator-differs committed-offset-back",
+    ),
+    mutation(
+        "offsets_visible_uncommitted",
+        "in kind: OffsetFetch shows a commit as soon as it is written, before the in-sync replicas"
+        " have it",
+        Edit(
+            "broker/coordinator/coordinator.py",
+            "            shard.append(records, on_settled, now_ms)\n",
+            "            shard.append(records, on_settled, now_ms, at_once=True)\n",
+        ),
+        on="commits",
+        expects="coordinator-differs offset-unknown",
     ),
 )
