@@ -1,7 +1,7 @@
 """What compaction must leave in every log: the newest committed record of each key, no older record
 of that key in the cleaned part, and the last batch of each producer, even if it is then empty.  It
-may only drop records, none younger than min.compaction.lag.ms; and each segment's largest timestamp
-and size must be those of its batches.
+may only drop records, none younger than min.compaction.lag.ms, and none behind the first record of
+an open transaction; and each segment's largest timestamp and size must be those of its batches.
 
 Owns: which records must stay and which must go, and what else compaction has changed.  Never:
 cleans a log (partition/log/compaction.py does), uses the code that does.  Kafka: no counterpart;

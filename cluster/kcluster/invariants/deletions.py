@@ -102,7 +102,7 @@ class Deletions:
         running broker; each once."""
         for replica in replicas:
             start = replica.log.log_start_offset
-            before = self._behind.pop(replica, {})
+            before = self._behind.pop(replica, None) or {}
             if not start or not replica.is_leader:
                 continue
             now: dict[int, _Behind] = {}
