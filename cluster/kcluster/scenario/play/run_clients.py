@@ -191,7 +191,7 @@ class RunClients:
         """Whether a reader ignores the leader of a partition, as Kafka's clients do if they know a
         later leader epoch.  They may have it from a deleted topic of the same name: they keep it
         for a partition that the present topic got later."""
-        return reader.leader_epoch(*partition) > self._stage.leader_epoch(*partition)
+        return 0 <= self._stage.leader_epoch(*partition) < reader.leader_epoch(*partition)
 
     def _unshared(self) -> Iterator[Unrest]:
         """The share groups and share partitions that may still be working: no answer shows that all
