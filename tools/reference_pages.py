@@ -24,6 +24,7 @@ from kcluster.config.kafka.group import GROUP_CONFIGS
 from kcluster.config.kafka.topic import TOPIC_CONFIGS
 from kcluster.config.kafka.values import ConfigDef, format_value
 from kcluster.events import AnyEvent
+from kcluster.invariants.violations import SECTIONS
 from kcluster.runs.schema import run_schema
 from kcluster.web.reference import http_api_page
 
@@ -54,6 +55,13 @@ one JSON value; the other files have one JSON value per line. Times are millisec
 cluster's clock; the run begins at `began_ms` of `run.json`. `timeline.html` draws the run;
 `verdict.json` has the [verdict](../explanation/verdicts.md). `kcluster schema run` prints the
 JSON Schema ([a copy](../schema/run.schema.json)).
+"""
+INVARIANTS_INTRO: Final = """
+What must hold after every step of every broker and of the controller, whatever fails. A broken
+invariant makes a verdict invalid, and is a finding of [`kcluster search`](../how-to/search.md): it
+is a bug of the simulated core, or of a change that you have made to it, and never one of your
+program ([verdicts](../explanation/verdicts.md)). `kcluster search --stop-on NAME` and the key
+`violations` of a scenario's checks take these names.
 """
 EVENTS_INTRO: Final = """
 `kcluster events` and `events.jsonl` in a [run directory](run-directory.md) have these kinds. Each
@@ -328,6 +336,15 @@ def incidents_page() -> str:
     return "\n".join(lines)
 
 
+def invariants_page() -> str:
+    """Every invariant, by subject, with what it means that it is broken."""
+    lines = ["# Invariants", "", MARK, INVARIANTS_INTRO]
+    for subject, meanings in SECTIONS.items():
+        rows = ((f"`{name}`", escaped(meaning)) for name, meaning in meanings.items())
+        lines += [f"## {subject}", "", *table(("name", "broken when"), rows), ""]
+    return "\n".join(lines)
+
+
 def http_page() -> str:
     """The requests of `kcluster serve`."""
     return http_api_page(MARK, table)
@@ -339,6 +356,7 @@ PAGES: Final[dict[str, Callable[[], str]]] = {
     "events.md": events_page,
     "http-api.md": http_page,
     "incidents.md": incidents_page,
+    "invariants.md": invariants_page,
     "run-directory.md": run_directory_page,
 }
 
