@@ -79,11 +79,16 @@ class AskedPositions:
         has_records = any(one.records for topic in answer.responses for one in topic.partitions)
         if has_records or answer.throttle_time_ms or reply.request.api_version < _FIRST_WHOLE_BATCH:
             return
+        # An answer may have the topic's id as well, where the request has only the name.
         refused = {
-            _place(topic, one.partition_index)
+            place
             for topic in answer.responses
             for one in topic.partitions
             if one.error_code or one.preferred_read_replica >= 0 or one.diverging_epoch.epoch >= 0
+            for place in (
+                (topic.topic_id, "", one.partition_index),
+                (ZERO_UUID, topic.topic, one.partition_index),
+            )
         }
         is_committed = asked.isolation_level == _READ_COMMITTED
         for place, offset in positions.items():
@@ -126,10 +131,7 @@ class AskedPositions:
 
 
 def _place(
-    topic: m.FetchRequest.FetchTopic
-    | m.FetchRequest.ForgottenTopic
-    | m.FetchResponse.FetchableTopicResponse,
-    partition: int,
+    topic: m.FetchRequest.FetchTopic | m.FetchRequest.ForgottenTopic, partition: int
 ) -> _Place:
     return (topic.topic_id, topic.topic if topic.topic_id == ZERO_UUID else "", partition)
 
