@@ -488,6 +488,43 @@ steps:
   - {at: 4500ms, move: {partition: orders-0, to: 3}}
 checks: {allowed_anomalies: passed-over}
 """
+LATE_SHARE_PARTITION = """
+# A leader loads a share partition after all else is over, and then has retention to catch up with:
+# only its second answer has records.
+topology:
+  brokers: 3
+  topics:
+    orders:
+      assignment: [[3, 1, 2]]
+      config: {min.insync.replicas: 2, segment.ms: 300, retention.ms: 2500}
+    __share_group_state: {assignment: [[3, 1, 2]]}
+  config:
+    broker.session.timeout.ms: 2000
+    broker.heartbeat.interval.ms: 400
+    group.share.min.session.timeout.ms: 1000
+    group.share.session.timeout.ms: 3000
+    group.share.min.heartbeat.interval.ms: 300
+    group.share.heartbeat.interval.ms: 500
+    log.retention.check.interval.ms: 200
+workload:
+  producers:
+    topic: orders
+    name: shop
+    rate: 5/s
+    linger: 50ms
+    in_flight: 1
+    config: {request.timeout.ms: 2000}
+  consumers:
+    topics: orders
+    name: slow
+    group: packing
+    share: true
+    config: {fetch.max.wait.ms: 200, max.poll.records: 5}
+duration: 8s
+steps:
+  - {at: 6s, kill: 3, for: 5s}
+  - {at: 6500ms, move: {partition: orders-0, to: 2}}
+"""
 VALID = {
     "a compacted record is not torn from its transaction": TORN_ON_COMPACTED,
     "a copy of compacted batches lacks nothing": COMPACTED_COPY,
@@ -500,6 +537,7 @@ VALID = {
     "an answer of a replaced leader is no second delivery": SHARE_SLOW_MEMBER,
     "a member that looks for a new leader needs time": SHARE_LEADER_UNKNOWN,
     "a member that joins again needs time": SHARE_MEMBER_UNASSIGNED,
+    "a share partition that is loaded last of all needs time": LATE_SHARE_PARTITION,
     "a batch that was deleted may have been large": LARGE_BATCH_DELETED,
     "what a leader had deleted is not lost": DELETED_BY_A_LEADER,
     "a deleted record may come with the rest of its batch": DELETED_IN_A_BATCH,
@@ -609,48 +647,4 @@ duration: 8s
 
 def test_unseen__records_are_not_where_a_member_was_refused_by_the_size_of_its_group() -> None:
     result = run_scenario(Scenario.parse(REFUSED_MEMBER), "virtual")
-    assert result.passed, "\n".join(result.verdict.lines())
-
-
-LATE_SHARE_PARTITION = """
-# A leader loads a share partition after all else is over, and then has retention to catch up with:
-# only its second answer has records.
-topology:
-  brokers: 3
-  topics:
-    orders:
-      assignment: [[3, 1, 2]]
-      config: {min.insync.replicas: 2, segment.ms: 300, retention.ms: 2500}
-    __share_group_state: {assignment: [[3, 1, 2]]}
-  config:
-    broker.session.timeout.ms: 2000
-    broker.heartbeat.interval.ms: 400
-    group.share.min.session.timeout.ms: 1000
-    group.share.session.timeout.ms: 3000
-    group.share.min.heartbeat.interval.ms: 300
-    group.share.heartbeat.interval.ms: 500
-    log.retention.check.interval.ms: 200
-workload:
-  producers:
-    topic: orders
-    name: shop
-    rate: 5/s
-    linger: 50ms
-    in_flight: 1
-    config: {request.timeout.ms: 2000}
-  consumers:
-    topics: orders
-    name: slow
-    group: packing
-    share: true
-    config: {fetch.max.wait.ms: 200, max.poll.records: 5}
-duration: 8s
-steps:
-  - {at: 6s, kill: 3, for: 5s}
-  - {at: 6500ms, move: {partition: orders-0, to: 2}}
-"""
-
-
-def test_passed_over__records_are_not_while_their_share_partition_has_just_been_loaded() -> None:
-    result = run_scenario(Scenario.parse(LATE_SHARE_PARTITION), "virtual")
     assert result.passed, "\n".join(result.verdict.lines())

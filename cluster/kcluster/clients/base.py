@@ -52,6 +52,10 @@ class ClientBase:
         """Take a turn, because `deadline_ms` has come."""
         self._turn(now_ms)
 
+    def leader_epoch(self, topic: str, partition: int) -> int:
+        """The newest leader epoch that the client has seen; NO_EPOCH if it has seen none."""
+        return self.metadata.leader_epoch(topic, partition)
+
     def _close(self) -> None:
         """End: send nothing more."""
         self.is_done = True

@@ -143,9 +143,8 @@ class ShareConsumer(ClientBase):
         return not any(session.acks or session.is_in_flight for session in self._sessions.values())
 
     def has_asked_since(self, since_ms: int) -> bool:
-        """Whether the leaders of all assigned partitions have answered a fetch that was sent at
-        this time or later, so that, as far as the consumer knows, no leader was replaced since
-        then."""
+        """Whether each leader of an assigned partition has answered a fetch that was sent at this
+        time or later.  So none was replaced since then, as far as the consumer knows."""
         leaders = {self.metadata.leader(*one): None for one in self.assignment}
         sessions = [self._sessions.get(leader) for leader in leaders]
         return all(one is not None and one.answered_ms >= since_ms for one in sessions)
@@ -153,10 +152,6 @@ class ShareConsumer(ClientBase):
     def position(self, topic: str, partition: int) -> int:
         """Always -1: a share group's positions are kept by the leaders."""
         return -1
-
-    def leader_epoch(self, topic: str, partition: int) -> int:
-        """The newest leader epoch that the consumer has seen; NO_EPOCH if it has seen none."""
-        return self.metadata.leader_epoch(topic, partition)
 
     def stop(self, now_ms: int) -> None:
         """Acknowledge the remaining records, and leave the group.  Kafka: close()."""
@@ -288,7 +283,7 @@ class ShareConsumer(ClientBase):
     # -------------------------------------------------------------------------- sessions
 
     def _fetch_all(self, now_ms: int) -> int:
-        """Send a fetch to each leader without one in flight.  Returns the time of the next
+        """Fetch from each leader that has no request under way.  Returns the time of the next
         attempt."""
         by_leader: dict[int, dict[Partition, None]] = {}
         for topic, number in self.assignment:

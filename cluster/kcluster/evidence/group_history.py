@@ -404,6 +404,6 @@ def _error(code: int) -> str:
 
 
 def _name(topic: object, names: dict[bytes, str]) -> str:
-    """A topic's name in a message that gives its name or its id."""
+    """The name of a topic that a message names by its name or by its id."""
     name: str = getattr(topic, "name", "")
     return name or names.get(getattr(topic, "topic_id", b""), "")

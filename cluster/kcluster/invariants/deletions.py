@@ -121,7 +121,7 @@ class Deletions:
                 self._behind[replica] = now
 
     def forget(self, replicas: Iterable[Replica]) -> None:
-        """Discard the due times of the logs of a broker that is not running."""
+        """Discard what was seen of the logs of a broker that is not running."""
         for replica in replicas:
             self._due.pop(replica, None)
             self._behind.pop(replica, None)

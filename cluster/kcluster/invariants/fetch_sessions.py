@@ -18,6 +18,8 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from kcluster.broker.node_view import BrokerNodeView
+from kcluster.broker.serving.reading import READ_COMMITTED
+from kcluster.broker.serving.sessions import FINAL_EPOCH, INITIAL_EPOCH
 from kcluster.contract import Reply, Request
 from kcluster.invariants.concerned import named_replica
 from kcluster.invariants.facts import KeptBack
@@ -27,12 +29,10 @@ from kcluster.partition.replica import Replica
 from kcluster.protocol import messages as m
 from kcluster.protocol.codec.schema import ZERO_UUID
 
-_FULL: Final = 0
-_FINAL: Final = -1
+_OF_ALL: Final = (INITIAL_EPOCH, FINAL_EPOCH)
 """The session epochs of requests that name all of their partitions."""
 _FIRST_WHOLE_BATCH: Final = 3
 """The first version in which the first batch comes whole, however large it is."""
-_READ_COMMITTED: Final = 1
 _Place = tuple[bytes, str, int]
 """(topic id, the name before there were ids, partition)."""
 PartitionOf = Callable[[str, PartitionKey], ObservedPartition]
@@ -79,21 +79,16 @@ class AskedPositions:
         has_records = any(one.records for topic in answer.responses for one in topic.partitions)
         if has_records or answer.throttle_time_ms or reply.request.api_version < _FIRST_WHOLE_BATCH:
             return
-        # An answer may have the topic's id as well, where the request has only the name.
         refused = {
-            place
+            named_replica(node.replicas, topic.topic_id, topic.topic, one.partition_index)
             for topic in answer.responses
             for one in topic.partitions
             if one.error_code or one.preferred_read_replica >= 0 or one.diverging_epoch.epoch >= 0
-            for place in (
-                (topic.topic_id, "", one.partition_index),
-                (ZERO_UUID, topic.topic, one.partition_index),
-            )
         }
-        is_committed = asked.isolation_level == _READ_COMMITTED
+        is_committed = asked.isolation_level == READ_COMMITTED
         for place, offset in positions.items():
-            replica = named_replica(node.replicas, *place) if place not in refused else None
-            if replica is None:
+            replica = named_replica(node.replicas, *place)
+            if replica is None or replica in refused:
                 continue
             moves = self._partition_of(replica.topic, replica.key).moves
             end = _readable_end(moves, broker, now_ms, is_committed)
@@ -114,7 +109,7 @@ class AskedPositions:
         if answer.error_code:
             self._positions.pop(key, None)
             return {}
-        if asked.session_epoch in (_FULL, _FINAL):
+        if asked.session_epoch in _OF_ALL:
             self._positions.pop(key, None)
             if answer.session_id:
                 self._positions[broker, answer.session_id] = named

@@ -133,7 +133,7 @@ class BrokerHeartbeats:
                 yield broker, RegisteredEarly(heartbeat[0], now_ms, timeout_ms)
 
     def on_answer(self, broker: int, number: int, answer: PeerResponse) -> HeldBack | None:
-        """What an answer to a heartbeat breaks when it arrives at its broker; None if nothing.
+        """What is wrong with the answer to a heartbeat that arrives at its broker; None if nothing.
         `number`: the id that was recorded when the heartbeat arrived."""
         due = self._due.get(broker)
         if due is None or due[0] != number:

@@ -119,7 +119,7 @@ class Promises:
         if request.api_key == ApiKey.OFFSET_COMMIT:
             body: m.OffsetCommitRequest = request.body
             epoch = self._epoch_of(body.group_id, body.member_id)
-            is_current = epoch is not None and epoch == body.generation_id_or_member_epoch
+            is_current = epoch == body.generation_id_or_member_epoch
             self._arrivals[request] = (self._commit_answers, is_current)
             forget_oldest(self._arrivals)
         if request.api_key == ApiKey.CONSUMER_GROUP_HEARTBEAT:

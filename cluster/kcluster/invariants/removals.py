@@ -89,7 +89,7 @@ class Removals:
         different time."""
 
     def on_configured(self, event: ConfigChanged) -> None:
-        """Record a change of configs."""
+        """Record that configs have changed, session timeouts perhaps."""
         if any(_SESSION_TIMEOUT in name for name in event.configs):
             self._has_new_sessions = True
 

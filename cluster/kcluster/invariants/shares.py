@@ -445,11 +445,11 @@ class SharePromises:
                     continue
                 key = (body.group_id or "", *at)
                 loss = self._losses.get((broker, led.topic, at[1]))
-                if loss and loss.arrivals < arrived.number and key[0] not in loss.loaded:
-                    unread = NotLoaded(led.leader_epoch, row.acquired_records[0].first_offset)
-                    yield broker, ("stale-share-leader", _subject(key), unread)
                 if loss and loss.arrivals >= arrived.number:
                     continue  # the records may be lent in the tenure that the broker has lost
+                if loss and key[0] not in loss.loaded:
+                    unread = NotLoaded(led.leader_epoch, row.acquired_records[0].first_offset)
+                    yield broker, ("stale-share-leader", _subject(key), unread)
                 # The answer may have waited for acknowledgements to be stored, while the lock ran.
                 until_ms = arrived.at_ms + self._shortest_ms[key[0]]
                 held_in = (request.connection_id, broker, led.leader_epoch)

@@ -118,7 +118,7 @@ class Watch:
         self._offsets: dict[int, int] = {}
         """The offset up to which each node has applied the metadata log."""
         self._answered: list[Reply] = []
-        self._fetch_sessions = AskedPositions(self.invariants.partition)
+        self._asked_positions = AskedPositions(self.invariants.partition)
         self._told: list[Reply] = []
         """The answers of this step to producers about their transactions, and to members."""
         self._marked: list[Reply] = []
@@ -209,7 +209,7 @@ class Watch:
                 self._rounds.on_tick(node, self._stepped_ms)
         if self._answered:
             self._check_answers(node)
-        for read, kept_back in self._fetch_sessions.look(node, self._stepped_ms):
+        for read, kept_back in self._asked_positions.look(node, self._stepped_ms):
             invariants.report_replica(self._stepped_ms, read, "records-kept-back", kept_back)
         if self._told:
             told, self._told = self._told, []
@@ -390,17 +390,21 @@ class Watch:
             held_back = self.invariants.heartbeats.on_answer(node_id, number, response)
             if held_back is not None:
                 self.invariants.report_broker(now_ms, node_id, "shutdown-held-back", held_back)
-            controller = self._processes[CONTROLLER_ID].last_controller
-            node = self._processes[node_id].broker
-            if response.body.should_shut_down and controller is not None and node is not None:
-                unfenced = unfenced_by(controller.image, node_id, node.epoch)
-                if unfenced is not None:
-                    self.invariants.report_broker(now_ms, node_id, "stopped-unfenced", unfenced)
+            if response.body.should_shut_down:
+                self._check_fenced(node_id, now_ms)
         elif type(response.body) is VERIFIED:
             for broken in self._claims.on_peer_response(node_id, number, response):
                 self.invariants.report_promise(now_ms, broken, response.source)
         else:
             self.invariants.check_peer_response(node_id, number, response, now_ms)
+
+    def _check_fenced(self, node_id: int, now_ms: int) -> None:
+        """Check that the controller has fenced a broker that it has told to shut down."""
+        controller, node = self._processes[CONTROLLER_ID], self._processes[node_id].broker
+        if controller.last_controller is not None and node is not None:
+            unfenced = unfenced_by(controller.last_controller.image, node_id, node.epoch)
+            if unfenced is not None:
+                self.invariants.report_broker(now_ms, node_id, "stopped-unfenced", unfenced)
 
     def _on_request(self, node_id: int, request: Request, now_ms: int) -> None:
         served_ms = self._muted.on_request(request, now_ms)
@@ -508,7 +512,7 @@ class Watch:
     def _on_withheld(self, reply: Reply) -> None:
         self.invariants.replies.on_withheld(reply.request)
         if reply.request.api_key == _FETCH:
-            self._fetch_sessions.on_decided(reply, is_sent=False)
+            self._asked_positions.on_decided(reply, is_sent=False)
         self._check_decided(reply, self._dispatcher.now_us // 1000)
 
     def _check_decided(self, reply: Reply, now_ms: int) -> None:
@@ -544,7 +548,7 @@ class Watch:
             if reply.body is not None:
                 self._answered.append(reply)
                 if request.api_key == _FETCH:
-                    self._fetch_sessions.on_decided(reply, is_sent=True)
+                    self._asked_positions.on_decided(reply, is_sent=True)
         elif not reply.is_of_rule:
             if request.api_key == _SHARE_FETCH and reply.body is not None:
                 self._answered.append(reply)

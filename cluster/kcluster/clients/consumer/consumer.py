@@ -168,10 +168,6 @@ class Consumer(ClientBase):
         position = self.positions.get((topic, partition))
         return -1 if position is None else position.offset
 
-    def leader_epoch(self, topic: str, partition: int) -> int:
-        """The newest leader epoch that the consumer has seen; NO_EPOCH if it has seen none."""
-        return self.metadata.leader_epoch(topic, partition)
-
     # ---------------------------------------------------------------------------- a turn
 
     def _turn(self, now_ms: int) -> None:
